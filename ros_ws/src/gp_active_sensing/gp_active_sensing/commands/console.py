@@ -56,9 +56,9 @@ def home_line(plan: Plan, probe: str = "") -> str:
 def stage_line(record: Mapping[str, Any], scenario: Scenario) -> str:
     """Return the console line of a stage, with at most `WIDTH` characters.
 
-    The reading of the main quantity is rounded to the first digit of the noise standard deviation.
-    Errors have the unit of the reading; an unknown error is a dash. A part of the line that would
-    exceed `WIDTH` is left out.
+    The reading of the main quantity is rounded to the decimal place of the first digit of the
+    sensor's noise. Errors have the unit of the reading; an unknown error is a dash. A part of the
+    line that would exceed `WIDTH` is left out.
     """
     used = [
         f"{done:>{len(f'{total:.0f}')}.0f}/{total:.0f} {unit}"
@@ -126,7 +126,7 @@ def summary_lines(
 ) -> list[str]:
     """Return the lines for the end of a run.
 
-    `summary` is the content of ``summary.json``; {} = there is no summary. `main` is the name of the
+    `summary` is the content of ``summary.json``, {} without this file. `main` is the name of the
     main quantity if there are several. `weighted` is True if places have weights (`map.weights`).
     """
     if not summary:
@@ -290,7 +290,7 @@ _HEADS = {
 
 @contextmanager
 def show_replay(console: Console) -> Iterator[tuple[Begin, Show]]:
-    """Yield functions that begin the display of a replay, and that show the record of a stage.
+    """Yield two functions: one begins the display of a replay, the other shows a stage's record.
 
     The first function takes the kind of the replay and the number of messages. It returns a
     callback for the number of messages read so far.

@@ -476,7 +476,7 @@ class BudgetChanged(Event):
 
     @property
     def aims(self) -> dict[str, Aim]:
-        """Map errors of the further quantities at which the mission ends, by quantity name."""
+        """Map error at which the mission ends, for each further quantity by name."""
         return {name: Aim(error, self.error_of) for name, error in self.errors.items()}
 
 

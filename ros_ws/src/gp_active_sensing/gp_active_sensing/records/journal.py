@@ -259,7 +259,7 @@ def _event(line: bytes) -> dict[str, Any]:
 
 
 def _gap(found: JournalContents, damaged: list[int], before: int) -> Iterator[bytes]:
-    """Add missing events up to number `before` to `found`; yield the line of an event ``gap``."""
+    """Add an event ``gap`` for the events missing up to number `before`; yield its line."""
     missing = before - found.number
     if damaged:
         where = f"line {damaged[0]}" if len(damaged) == 1 else f"lines {damaged[0]}-{damaged[-1]}"

@@ -157,10 +157,10 @@ def regret_summary(
         at_seconds: mission time at the end of the mission [s].
 
     Returns:
-        Keys ``objective``, ``decisions``, ``average``, ``cumulative``, ``simple`` (smallest regret
-        of a stage), ``recommended`` and ``best`` (names of places), and ``bound`` on the
-        cumulative regret (None = not known). Further keys are the values of both places, and the
-        regret of the recommended place.
+        Keys ``objective``, ``decisions``, ``average``, ``cumulative`` and ``simple`` (smallest
+        regret of a stage). ``recommended`` and ``best`` are names of places; further keys have
+        the values there and the regret of the recommended place. ``bound`` is a bound on the
+        cumulative regret (None = not known).
     """
     counted = [record for record in records if record.get("regret") is not None]
     if not counted:

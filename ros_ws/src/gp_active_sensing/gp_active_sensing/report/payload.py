@@ -28,7 +28,7 @@ LEVELS = 65535
 
 
 def pack(values: FloatArray, low: float, high: float) -> dict[str, Any]:
-    """Compress (rows, columns) values to JSON data: 16-bit differences of rows, deflate, base64.
+    """Compress (rows, columns) values to JSON data: 16-bit steps between rows, deflate, base64.
 
     Values outside [low, high] are clipped. High and low bytes are stored separately.
     ``assets/decode.js`` unpacks the data.
@@ -241,7 +241,7 @@ def _shares(masses: Mapping[Scale, float], groups: Sequence[Sequence[Scale]]) ->
 def describe_step(
     data: RunData, step: ReportStep, groups: Sequence[Sequence[Scale]], kept: int
 ) -> dict[str, Any]:
-    """Return the data of a step, apart from readings and maps; `kept` limits candidate places."""
+    """Return the data of a step with up to `kept` candidate places, without readings and maps."""
     found: dict[str, Any] = {
         "n": step.number,
         "observed": step.observed,

@@ -232,7 +232,7 @@ class StepEvents:
 
 
 def masses(belief: Belief, weights: FloatArray) -> dict[tuple[float, ...], float]:
-    """Sum the (L,) candidate weights by length-scale, without the kernel `NONE`."""
+    """Sum the (L,) candidate weights by length-scale; leave out candidates of the kernel `NONE`."""
     total: dict[tuple[float, ...], float] = {}
     for candidate, weight in zip(belief.hyperparameters, weights.tolist(), strict=True):
         if candidate.kernel == NONE:

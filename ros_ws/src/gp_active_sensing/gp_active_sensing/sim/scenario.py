@@ -212,7 +212,7 @@ def load_scenario(
 
 
 def _with_origin(problem: str, overrides: Sequence[str], source: str) -> str:
-    """Return `problem` after its origin: the override that caused it, or else `source`."""
+    """Return `problem` with its origin in front: the override that caused it, or else `source`."""
     keys = re.split(r"[.\[]", problem.partition(":")[0])
     for override in overrides:
         own = override.partition("=")[0].strip().split(".")

@@ -296,7 +296,7 @@ def way_to(world: World, at: int | None, goal: int, passed: BoolArray) -> Route 
     """Return the simulated probe's route to a waypoint; None = no route exists.
 
     With `World.crosses`, the route is the cheapest. Otherwise it crosses only places for which
-    `passed` (n,) is True. It may cross other places if no such route exists, or if this makes the
+    `passed` (n,) is True. Exceptions: no such route exists, or crossing other places makes the
     route to the end place cheaper. `at` is None if the probe is at no place yet.
     """
     if world.crosses and at is not None:

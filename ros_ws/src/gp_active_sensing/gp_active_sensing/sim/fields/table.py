@@ -1,4 +1,4 @@
-"""Values of a field from a table with a CSV line, or an edge of SUMO's edgeData, per place."""
+"""Values of a field from a table: each place has a CSV line or an edge of SUMO's edgeData."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class _Cells:
     Args:
         rows: by place, (k,) values at k times, or a single value in a table without times.
         slots: the k time intervals; () = a table without times.
-        what: where the table has the values, for messages.
+        what: words for the columns that have the values.
     """
 
     rows: Mapping[str, Sequence[float] | FloatArray]
