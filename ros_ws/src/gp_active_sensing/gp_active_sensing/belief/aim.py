@@ -89,8 +89,8 @@ def assurance(belief: Belief, weights: FloatArray, error: float, of: str = MEAN)
         Var[X] = 2 c^2 \operatorname{tr}(W C W C) + 4 c\, \delta^T W C W \delta .
 
     X is approximated by a gamma distribution with this mean and this variance [Satterthwaite1946].
-    The probability of :math:`X \le` `error`² is averaged over λ and c. The candidates λ have
-    the weights of the belief. The distribution of c is :math:`Q_\lambda / c \sim \chi^2_\nu` (see
+    The probability of :math:`X \le` `error`² is averaged over λ and c. The candidates λ have the
+    weights of the belief. The distribution of c is :math:`Q_\lambda / c \sim \chi^2_\nu` (see
     `prior.integrate_scale`).
 
     With `WORST`, return the probability that no place has an expected squared error above `error`².
@@ -99,7 +99,7 @@ def assurance(belief: Belief, weights: FloatArray, error: float, of: str = MEAN)
         belief: belief with all readings.
         weights: (n,) weights of the places.
         error: largest error, in the sensor's unit.
-        of: one of `types.OF`.
+        of: scope of the map error, one of `types.OF`.
     """
     found = belief.mixture()
     every = np.arange(len(found.weights))
@@ -112,8 +112,7 @@ class AimForecast:
 
     Under each candidate λ and variance factor c (see `assurance`), the squared error is assumed to
     be proportional to the mean variance of the map. The same is assumed for the squared differences
-    between the candidates' means. The weights of λ and c are assumed to stay
-    as they are.
+    between the candidates' means. The weights of λ and c are assumed to stay as they are.
 
     Args:
         aim: largest error of the map.

@@ -275,7 +275,7 @@ class Belief:
         return found
 
     def place_at(self, points: FloatArray, names: Sequence[str] = ()) -> None:
-        """Set the positions of the places, to which the distances `off` of readings refer.
+        """Set the positions of the places, which `predict_at` and readings with `off` need.
 
         Args:
             points: (n, 2) positions, or (n, 3) with heights [m].
@@ -948,10 +948,11 @@ class Belief:
         return promise_of(self.mixture() if found is None else found, weights)
 
     def floor(self, weights: FloatArray) -> PromiseBound | None:
-        """Return a lower bound of the promised error for any choice of as many observed places.
+        """Return a lower bound of the promised error that holds wherever the readings are taken.
 
-        The result is None for a map of more than `MOST_PLACES` places, with drift, after a
-        logarithm, or while the belief is not `settled`.
+        The bound assumes as many observed places as now, with the same precisions. The result is
+        None for a map of more than `MOST_PLACES` places, with drift, after a logarithm, or while
+        the belief is not `settled`.
         """
         if self.n > MOST_PLACES or self._ageing is not None or self.transform is not IDENTITY:
             return None

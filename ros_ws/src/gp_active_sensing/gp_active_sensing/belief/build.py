@@ -57,8 +57,8 @@ if TYPE_CHECKING:
     from gp_active_sensing.belief.graph_covariance import Spectrum
 
 Suggested: TypeAlias = Callable[[int, Sequence[float]], tuple[LengthScaleGrid, ...]]
-"""Function that suggests length-scales. Its arguments are their number and the candidate ratios of
-axes. It returns one grid for each ratio."""
+"""Function that suggests length-scales. Its arguments are the number of length-scales and the
+candidate ratios of axes. It returns one grid for each ratio."""
 
 logger = logging.getLogger(__name__)
 
@@ -85,7 +85,7 @@ def belief_on(
         topology: the map.
         drift: drift that the policy requires; None = drift of `config`.
         run_dir: directory of a run with a copy of its model; None = no copy.
-        quiet: True to log no length-scales, for a belief that is built again.
+        quiet: True = derived length-scales are not logged, as for a belief that is built again.
 
     Raises:
         ConfigError: a setting does not fit the map, or the policy's drift differs from `config`.
@@ -162,13 +162,12 @@ def build_belief(
     Args:
         config: prior knowledge.
         features: (n, p) inputs of the covariance.
-        names: (p,) names of the features, from which length-scales are derived; None = the features
-            are coordinates.
+        names: (p,) names of the features, used to derive length-scales; None = x, y and z.
         links: links between places, for a graph kernel.
         trend: (n, q) columns of a linear mean; None = the features.
         places: (n,) names of the places, for a history of readings.
         attributes: attributes on which the mean may depend linearly; None = no attributes.
-        quiet: True to log no length-scales from the map.
+        quiet: True = the length-scales that are derived from the map are not logged.
 
     Raises:
         ConfigError: features are not finite, a graph kernel has no links, or length-scales, history

@@ -45,8 +45,8 @@ _NO_UNIT = 1e100
 _LEAST_NOISE = 1e-8
 """Smallest noise variance estimated from repeated readings, relative to the field's variance."""
 _NEGLIGIBLE = 1e-13
-"""Smallest precision of a second row, relative to the precision of its place. A smaller difference
-is a rounding error."""
+"""Smallest precision of a second row, relative to the precision of its place. A smaller precision
+counts as a rounding error."""
 _EXACT = 1e-6
 """Smallest precision of a second row for a place with an amended reading, relative to the precision
 of the place."""
@@ -106,7 +106,7 @@ class Conditioning:
 
     Attributes:
         basis: (n, q) basis of the prior mean, in units of its coefficients' standard deviation.
-        order: slots (places, without ageing) with a reading, in the order of their first readings.
+        order: places with a reading, in the order of their first readings; with ageing, slots.
         noise: (L,) noise variance σ_n²(λ) of readings without a variance of their own.
         noise_estimate: (L,) `noise`, corrected by repeated readings of places.
         floored_noise: (L,) `noise_estimate`, at least `factor.LEAST_NOISE` of the field's variance.
@@ -266,9 +266,8 @@ class Conditioning:
     def log_jacobian(self) -> float:
         """Term that makes the evidence of different transforms comparable [nat].
 
-        It is the log-Jacobian of the transform at the places' averages. For each
-        coefficient of a vague mean, the logarithm of the transformed averages' standard deviation
-        is subtracted.
+        It is the log-Jacobian of the transform at the places' averages. For each coefficient of a
+        vague mean, the logarithm of the transformed averages' standard deviation is subtracted.
         """
         averages = self.raw_averages()
         slopes = 0.5 * float(np.log(self.transform.seen_variance(averages, 1.0)).sum())
@@ -510,7 +509,7 @@ class Conditioning:
         return self.places.count[slots] if self.noise_known else np.ones_like(slots)
 
     def chunks(self) -> list[IntArray] | None:
-        """Return blocks of places to predict one by one; None if all places fit into the cache."""
+        """Return blocks of places for separate queries; None if all places fit into the cache."""
         n = self.covariance.n
         if self._everywhere.keeps(self.factor):
             return None

@@ -38,14 +38,14 @@ SHARES = (
 """Fractions of a reading's variance that are due to the smooth field, the independent component of
 each place, and the noise. The entries are sorted by the first fraction."""
 _COARSE = 4
-"""Number of entries of `SHARES` that are used for a field with drift: the first ones."""
+"""Number of leading entries of `SHARES` that are used for a field with drift."""
 LONG = 1.0
 """Variance of the long-range component, relative to the variance of the smooth field."""
 NONE_SHARES = ((0.0, 0.95, 0.05), (0.0, 0.7, 0.3))
 """Fractions as in `SHARES` for a field without spatial correlation."""
 NONE_WEIGHT = 0.15
-"""Prior weight of the kernel without spatial correlation, relative to another kernel. The weight is
-small because a few readings of a flat region favour a model without length-scales."""
+"""Prior weight of the kernel without spatial correlation, relative to the weight of another kernel.
+The weight is small because a few readings of a flat region favour a model without length-scales."""
 NOISE_SHARES = (0.01, 0.03, 0.12, 0.5)
 """Candidate ratios of the noise's standard deviation to the field's, if only one is known."""
 OWN_SHARES = (0.002, 0.05, 0.5)
@@ -66,9 +66,8 @@ def parts_of_field(
 ) -> tuple[HyperParameters, ...]:
     """Return the standard deviations of one candidate for each entry of `SHARES`.
 
-    `std` is the standard deviation of the whole field. None = unknown; a reading then
-    has a variance of 1.
-    A `changing` field has drift and uses fewer entries.
+    `std` is the standard deviation of the whole field. None = unknown; a reading then has a
+    variance of 1. A `changing` field has drift and uses fewer entries.
     """
     found = []
     shares = SHARES[:_COARSE] if changing else SHARES
@@ -95,7 +94,8 @@ def parts_of_noise(noise: float, kernel: str) -> tuple[HyperParameters, ...]:
 def with_attribute_parts(parts: tuple[HyperParameters, ...]) -> tuple[HyperParameters, ...]:
     """Return `parts` and two copies of parts with an additional component of attributes.
 
-    The copied parts have the largest independent components. Attributes may explain some of it.
+    The copied parts have the largest independent components. Attributes may explain a part
+    of these components.
     """
     half = sorted(parts, key=lambda p: -p.place_std / p.signal_std)[: min(2, len(parts))]
     found = []

@@ -17,7 +17,7 @@ from gp_active_sensing.types import BoolArray, FloatArray, IntArray, Off
 logger = logging.getLogger(__name__)
 
 _ROOM = 512
-"""Number of slots from which on slots are dropped or merged."""
+"""Smallest number of slots at which slots are dropped or merged."""
 _EXACT = 2.0**52
 """Slot index above which each time has its own slot, because such large floats have no fraction."""
 

@@ -1,10 +1,10 @@
 """Build the candidates of a mission's belief from a kernel model.
 
-The candidates have the most probable kernels of q*(k). The length-scales of a kernel are multiplied
-by log-spaced factors f, which cover two standard deviations of q(θ) in both directions. The largest
-factor is at least 2 and at most 8. The prior weight of a candidate is ``q*(k_i)`` times the
-log-normal mass of f. All other parameters in θ, including periods, have their posterior mean
-[Teng2020, Sec. 4].
+The candidates have the kernels that are most probable in the model's belief q*(k). Length-scales
+are multiplied by log-spaced factors f, which cover two standard deviations of the posterior q(θ) in
+both directions. The largest factor is at least 2 and at most 8. The prior weight of a candidate is
+``q*(k_i)`` times the log-normal mass of f. All other parameters in θ, including periods, have their
+posterior mean [Teng2020, Sec. 4].
 
 There are two candidates for each pair of kernel and factor. One assigns a small fraction of the
 noise to an independent component of each place, the other a large fraction.
@@ -43,7 +43,7 @@ logger = logging.getLogger(__name__)
 KERNELS = 4
 """Largest number of kernels of a model; the most probable kernels are used."""
 SCALES = 5
-"""Number of factors on the length-scales of each kernel of a model."""
+"""Number of factors by which the length-scales of each kernel are multiplied."""
 _TABLE = 16_000_000
 """Largest number of entries in a table of all covariances (128 MB)."""
 
@@ -139,7 +139,7 @@ class KernelCovariance(LocationCovariance):
 
 
 class _Prepared:
-    """Covariance of one kernel under F different θ; leaves have warped inputs (F, n, q)."""
+    """Covariance of one kernel under F different θ, with prepared inputs of the kernel's leaves."""
 
     def __init__(
         self, composite: Composite, thetas: FloatArray, Z: FloatArray, scale: float

@@ -24,7 +24,7 @@ EXACT = 3000
 KEPT = 300
 """Smallest number of places for which a spectrum is cached on disk."""
 TRUNCATED = 500
-"""Number of eigenvectors of a larger graph: those with the smallest eigenvalues are computed."""
+"""Number of eigenvectors of a larger graph. They belong to the smallest eigenvalues."""
 
 
 @dataclass(frozen=True, eq=False)

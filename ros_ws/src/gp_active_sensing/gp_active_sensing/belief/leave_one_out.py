@@ -243,7 +243,7 @@ class PlacePredictability:
         return self.places + max(AT_LEAST, round(growth * self.places))
 
     def after(self, places: int, find: Callable[[], LeaveOneOut | None]) -> PlacePredictability:
-        """Return the predictability at `places` observed places; call `find` only if it is due."""
+        """Return the predictability at `places` observed places; call `find` only when due."""
         if places < self.due:
             return self
         found = find()

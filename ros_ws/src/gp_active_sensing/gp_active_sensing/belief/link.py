@@ -11,7 +11,7 @@ r_B is an independent field with the candidates λ of B's belief. Given the read
 
 .. math:: K_r + s_c^2\, (a a^T + C / s_A^2).
 
-B is approximated by a Gaussian process with this covariance. The term with a adds an unknown
+B is approximated by a Gaussian process with this covariance. The term :math:`a a^T` adds an unknown
 multiple of a to B's mean. The term with C adds the uncertainty of A's map to the uncertainty of B.
 Let :math:`m_A` be the mean of :math:`\mu` over the places, and :math:`s_A^2` the mean of
 :math:`(\mu - m_A)^2 + \operatorname{diag} C`. The link then explains :math:`s_c^2` of a place's
@@ -43,8 +43,8 @@ from gp_active_sensing.types import BoolArray, FloatArray, IntArray
 AUTO = "auto"
 """Value of `link` for a link to the main quantity, if both quantities can be linked."""
 SHARES = (0.0, 1.0, 10.0)
-"""Candidate values of the variance that the link explains, relative to the variance of the sparse
-quantity that the link does not explain."""
+"""Candidate values of the variance that the link explains, relative to the rest of the sparse
+quantity's variance."""
 _PRIOR = np.array([0.8, 0.1, 0.1])
 """Prior weights of `SHARES`. The absence of a link has a large weight, because a few readings of
 unrelated fields may agree by chance."""

@@ -14,8 +14,8 @@ from gp_active_sensing.belief.prior import IDENTITY, Transform
 from gp_active_sensing.types import BoolArray, FloatArray, IntArray
 
 WIDEST, FAR = 2.0, 4.0
-"""Limits for the components of a mixture of logarithms: largest variance [variances of the
-mixture], and largest excess of a mean over the mixture's mean [its standard deviations]."""
+"""Limits for the components of a mixture of logarithms: largest variance [the mixture's variances],
+and largest excess of a mean over the mixture's mean [the mixture's standard deviations]."""
 _NEGLIGIBLE = 1e-10
 """Largest total weight of the components that are left out of a distribution function."""
 _CLOSE = 1e-9
@@ -96,7 +96,7 @@ class Mixture:
 def _quantile(
     weights: FloatArray, mean: FloatArray, deviation: FloatArray, probability: float
 ) -> FloatArray:
-    """Return the (m,) quantiles of mixtures with weights (k,), means and deviations (k, m)."""
+    """Return (m,) quantiles of mixtures of weights (k,), means and standard deviations (k, m)."""
     goal = float(ndtri(probability))
     own = mean + goal * deviation
     low, high = own.min(axis=0), own.max(axis=0)

@@ -32,7 +32,7 @@ class Transform:
         return values
 
     def seen_variance(self, values: FloatArray, variance: float) -> FloatArray:
-        """Return the noise variance of the readings `values` after their transform."""
+        """Return the noise variance after the transform, for readings `values` with `variance`."""
         return np.full(values.shape, variance)
 
     def inverse(self, values: FloatArray) -> FloatArray:
@@ -71,7 +71,7 @@ class Log(Transform):
             return np.asarray(np.log(np.maximum(values + self.offset, 0.0)))
 
     def seen_variance(self, values: FloatArray, variance: float) -> FloatArray:
-        """Return the noise variance of the readings `values` after their transform."""
+        """Return the noise variance after the transform, for readings `values` with `variance`."""
         return np.asarray(variance / np.square(np.maximum(values + self.offset, 1e-100)))
 
     def inverse(self, values: FloatArray) -> FloatArray:
@@ -125,7 +125,7 @@ class PriorMean:
 
     @classmethod
     def linear(cls, features: FloatArray, value: float, std: float) -> PriorMean:
-        """Return a mean with unknown constant and slopes on standardised features (n, p).
+        """Return a mean with unknown constant and unknown slopes on standardised features (n, p).
 
         `std` is the prior standard deviation of each coefficient. Constant features are left out.
         """
@@ -227,7 +227,7 @@ class Points:
         return self.features if np.array_equal(found, self.of_nearest) else found
 
     def shares_of(self, rows: IntArray) -> FloatArray:
-        """Return the (r, m) weight of the independent component of each of `rows` at each point."""
+        """Return the (r, m) weight of the independent component of places `rows` at each point."""
         found = np.zeros((len(rows), len(self.nearest)))
         for place, share in zip(self.around.T, self.shares.T, strict=True):
             found += share * (np.asarray(rows)[:, None] == place)
@@ -390,7 +390,7 @@ class _Amplitude:
 
 
 class JoinedCovariance(LocationCovariance):
-    """Covariance with the candidates of all `parts`, one for each kernel, over the same places.
+    """Covariance with the candidates of all `parts`, which are over the same places.
 
     Raises:
         ValueError: there is no covariance, or the numbers of places differ.

@@ -51,7 +51,7 @@ class Promise(NamedTuple):
 
 
 def to_record(promise: Promise | None) -> dict[str, Any]:
-    """Return the entries of records and summaries for a promise; None = entries without values."""
+    """Return the record entries for a promise; without a promise, their values are None."""
     error, worst = (None, None) if promise is None else promise
     return {"promised_error": error, "promised_worst": worst}
 
@@ -87,10 +87,11 @@ class PromiseBound(NamedTuple):
 
 
 def floor_of(data: Conditioning, belief: FloatArray, weights: FloatArray) -> PromiseBound:
-    """Return the lower bound for as many observed places as now, with the current precisions.
+    """Return a lower bound of the promised error that holds wherever the readings are taken.
 
-    `belief` (L,) and `weights` (n,) are the weights of the candidates λ and of the places. Call
-    `data.update` first. O(L n³), in blocks of bounded size.
+    The bound assumes as many observed places as now, with the same precisions. `belief` (L,) and
+    `weights` (n,) are the weights of the candidates λ and of the places. Call `data.update` first.
+    O(L n³), in blocks of bounded size.
     """
     counted = np.flatnonzero(weights)
     shares = weights[counted] / weights.sum()
