@@ -154,7 +154,7 @@ class BlockedPlaces:
         return True
 
     def _leaves(self, move: tuple[int, int], probe: ProbeState) -> bool:
-        """Return whether the probe still reaches its end and an unread place without `move`."""
+        """Return whether the probe can reach its end place and an unread place without `move`."""
         ways = with_shut(self._loop.topology, [move]).ways_from(probe.standing())
         there, end = np.isfinite(ways.seconds), probe.own_budget.end
         return bool(there[self._unread(probe)].any()) and (end is None or bool(there[end]))

@@ -1,4 +1,4 @@
-"""Check a probe's arrival, progress, position on the map and sensors."""
+"""Check a probe's sensors, arrival, progress and position on the map."""
 
 from __future__ import annotations
 

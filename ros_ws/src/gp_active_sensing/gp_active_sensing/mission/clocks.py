@@ -122,7 +122,7 @@ _TICK = 1e-9
 
 
 class VirtualClock:
-    """Monotonic clock for replays that can be set.
+    """Monotonic clock that a replay can set.
 
     Each call returns a slightly later time, so that consecutive events keep their order.
     """

@@ -29,7 +29,7 @@ from gp_active_sensing.topology import MapConfig
 POSE_STAMPED, GEOGRAPHIC = "geometry_msgs/msg/PoseStamped", "geographic"
 """Message types of waypoints: in metres in the map's frame, and in degrees."""
 CLOCK_TOLERANCE = 0.5
-"""Largest backward step of the node's clock that does not pause the mission [s]."""
+"""Largest time by which the node's clock may go back without a pause of the mission [s]."""
 NO_PLAN_AHEAD = "has no effect any more: a node plans when a place has been read"
 """Text of the warning about the removed parameter `plan_ahead`."""
 MOST_QUANTITIES = 8

@@ -1,8 +1,9 @@
 """Compute the waypoints of a decision; each waypoint is in sight of the previous waypoint.
 
-``next_waypoint``, ``~/plan``, goals of Nav2 and simulated robots use these waypoints. On a map with
-ground (an area, a grid) a probe drives straight from one waypoint to the next. The straight line
-must therefore stay on the ground. On maps without ground every place on the way is a waypoint.
+The topics ``next_waypoint`` and ``~/plan``, the goals for Nav2 and the simulated robots use these
+waypoints. On a map with ground (an area, a grid) a probe drives straight from one waypoint to the
+next. The straight line must therefore stay on the ground. On maps without ground every place on the
+way is a waypoint.
 """
 
 from __future__ import annotations
@@ -83,7 +84,7 @@ def places_of_plan(
 ) -> tuple[int, ...]:
     """Return the places on the way through all waypoints of a plan.
 
-    `observed` (n,) flags the places that have a reading. `unavailable` are the places that may not
+    `observed` (n,) is True at places that have a reading. `unavailable` are the places that may not
     be chosen. Both are from the time of the plan.
     """
     way, seen = list(plan.path), observed.copy()

@@ -43,7 +43,7 @@ class Decisions:
         self.open: DecisionRequest | None = None
         """Unfinished request of a killed process, which is repeated first; None = none."""
         self.latency = Latency()
-        """Statistics of the time by which a waypoint follows the end of the visit before it."""
+        """Statistics of the time between the end of a visit and the choice of the next waypoint."""
         self.round: set[str] = set()
         """Names of the probes without a decision in the present round (`mission.together`)."""
         self.refusal = ""

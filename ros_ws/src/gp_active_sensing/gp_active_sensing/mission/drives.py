@@ -22,7 +22,7 @@ _MOST_TRIED = 32
 _DIFFERS = 0.35
 """Largest relative difference between a driven length and the way that explains it."""
 _LONGER = 1.25
-"""Factor by which the way must be longer without a move, if the move counts as blocked."""
+"""Factor by which the way without a move must be longer, so that the move counts as blocked."""
 _AHEAD = 3
 """Number of moves ahead of a stalled probe that are checked for a doorway."""
 

@@ -61,7 +61,7 @@ class ExpertQueries:
         """Time at which the wait for answers ends [s]; None = no answer is awaited."""
         self._times_missing = 0
         self._ask_again = False
-        """True after a restart during a query, if places without an answer must be asked again."""
+        """True after a restart if a query must be repeated for the places without an answer."""
 
     def outgoing(self) -> tuple[int, ...]:
         """Remove and return the places to ask about now; () = none."""
@@ -75,7 +75,7 @@ class ExpertQueries:
 
     @property
     def rejected(self) -> dict[str, int]:
-        """Number of unused answers by reason."""
+        """Number of unused answers for each reason."""
         return dict(self.books.to_mapping().get("rejected", {}))
 
     # -- before a decision -----------------------------------------------------------------------

@@ -61,10 +61,10 @@ from gp_active_sensing.util.process import hand_back
 logger = logging.getLogger(__name__)
 
 _LIVE_RADIUS = 0.5
-"""Arrival radius in live traffic [m]; a car that waits at a red light has not arrived."""
+"""Arrival radius in live traffic [m], so small that a car at a red light has not arrived."""
 
 SECONDS_OF_QUEUE = 20.0
-"""Time for which a stream's queue has room for messages at the expected rate [s]."""
+"""Size of each stream's queue, divided by the expected rate of messages [s]."""
 
 _FIXED = ("none", "stations")
 """Kinds of experts whose stations the parameter `expert.stations` may replace."""
@@ -246,7 +246,7 @@ class _Builder:
         return topology, settled, live
 
     def _belief_of(self, run: RunDirectory | None) -> BeliefConfig:
-        """Return the configuration of the belief; if it has a file of kernels, with a checksum."""
+        """Return the configuration of the belief, with a checksum if it has a file of kernels."""
         belief = self.config.belief
         if belief.model is None:
             return belief

@@ -36,8 +36,8 @@ class Fleet:
     """Probes of a mission; used under the mission's lock.
 
     A single probe always takes part. In a fleet, each probe joins with its first pose. A probe
-    without a pose for `mission.lost_after` seconds is dropped, and other probes may use its
-    waypoint. The probe rejoins with its next pose.
+    without a pose for `mission.lost_after` seconds is dropped, and other probes may be sent to its
+    waypoint. The dropped probe rejoins with its next pose.
 
     Args:
         probes: the probes, in the order in which their decisions are computed.

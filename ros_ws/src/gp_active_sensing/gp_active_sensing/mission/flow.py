@@ -2,8 +2,8 @@
 
 With `waypoint.ahead` above 1 a probe drives on when it arrives. Its stage then waits in
 `PassedPlaces`. The next decisions are planned as if the place had been read. A reading is assigned
-to the probe's place at the reading's stamp, not at its arrival. Without a reading in time the visit
-counts as missed, and the place may be chosen again.
+to the place at which the probe was at the reading's stamp, not when the reading arrived. If no
+reading comes in time, the visit counts as missed, and the place may be chosen again.
 """
 
 from __future__ import annotations

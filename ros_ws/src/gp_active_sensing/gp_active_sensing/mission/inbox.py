@@ -109,7 +109,7 @@ class Inbox:
         self.received: Counter[str] = Counter()
         """Number of received messages by kind (readings, poses, batteries, answers)."""
         self.dropped: Counter[str] = Counter()
-        """Number of messages dropped from full streams, by kind."""
+        """Number of messages that were dropped because their stream was full, by kind."""
         self._refused: dict[str, Counter[str]] = {}
 
     def put(self, what: Message, received: float, probe: str = "") -> None:
@@ -141,12 +141,12 @@ class Inbox:
 
     @property
     def refused(self) -> Counter[str]:
-        """Number of unusable messages by reason."""
+        """Number of unusable messages for each reason."""
         with self._condition:
             return sum(self._refused.values(), Counter())
 
     def refused_of(self, probe: str) -> Counter[str]:
-        """Return the number of unusable messages of a probe by reason."""
+        """Return the number of a probe's unusable messages for each reason."""
         with self._condition:
             return Counter(self._refused.get(probe, {}))
 

@@ -19,9 +19,12 @@ from gp_active_sensing.types import FloatArray
 _NEAR = 0.125
 """Ratio of `MapMatcher.near` to the distance between neighbouring places."""
 _PREFERENCE = 5.0
-"""Distance subtracted for the probe's last place and the places of its planned way [m]."""
+"""Distance by which the probe's last place and its planned places are treated as nearer [m]."""
 _WRONG_WAY = 40.0
-"""Distance added for a heading opposite to a road [m]; a right angle adds half."""
+"""Distance by which a road is treated as farther if the probe heads against it [m].
+
+At a right angle, half of this distance is used.
+"""
 
 
 class Match(NamedTuple):
@@ -54,9 +57,9 @@ class MapMatcher:
         self.has_heights = topology.heights is not None
         """True if places have heights, so that a pose needs a z coordinate."""
         self.stretch = 1.0
-        """Factor on heights: horizontal divided by vertical distance of neighbouring places."""
+        """Factor on heights: horizontal divided by vertical distance between neighbours."""
         self.layers: float | None = None
-        """Vertical distance of neighbouring places [m]; None = no place is above another."""
+        """Vertical distance between neighbouring places [m]; None = no place is above another."""
         self.rise = math.inf
         """Height of the highest above the lowest place [m]; inf = no heights, or all are equal."""
         if self.has_heights:
@@ -81,7 +84,7 @@ class MapMatcher:
         return bool(self._lengths[place] > 0.0)
 
     def near(self, place: int) -> float:
-        """Return the distance from a place that reduces a reading's weight to a quarter [m].
+        """Return how far from a place a reading has only a quarter of its full weight [m].
 
         The distance is infinite for a line, whose value is an average along the line.
         """
@@ -132,18 +135,18 @@ class MapMatcher:
         return None if best is None else Match(best[1], best[2])
 
     def _away(self, x: float, y: float, z: float) -> FloatArray:
-        """Return a position's distance (n,) from each place [m]; heights are times `stretch`."""
+        """Return a position's distance (n,) to each place [m]; heights are scaled by `stretch`."""
         offsets = self._points - np.array([x, y, z])
         offsets[:, 2] *= self.stretch
         return np.asarray(np.linalg.norm(offsets, axis=1))
 
     def apart(self, place: int, x: float, y: float, z: float = math.nan) -> float:
-        """Return a position's distance from a place [m]; heights are multiplied by `stretch`."""
+        """Return a position's distance from a place [m]; heights are scaled by `stretch`."""
         px, py, *up = self._points[place].tolist()
         return math.hypot(x - px, y - py, *(self.stretch * (z - height) for height in up))
 
     def driven(self, x: float, y: float, z: float) -> float:
-        """Return the length of a displacement [m]; NaN z, or z on a flat map, is ignored."""
+        """Return the length of a displacement [m]; a finite z counts on a map with heights."""
         return math.hypot(x, y, z) if self.has_heights and math.isfinite(z) else math.hypot(x, y)
 
     def nearest(self, x: float, y: float, z: float = math.nan) -> tuple[int, float]:

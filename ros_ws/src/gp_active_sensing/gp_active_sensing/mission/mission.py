@@ -201,7 +201,7 @@ class Mission:
 
     @property
     def rejected(self) -> Counter[str]:
-        """Number of rejected messages by reason, summed over the probes."""
+        """Number of rejected messages for each reason, summed over the probes."""
         total = Counter(self.unknown_senders and {"unknown_probe": self.unknown_senders.total()})
         for probe in self.probes.values():
             total += probe.ingestion.counts
@@ -209,7 +209,7 @@ class Mission:
 
     @property
     def until_ns(self) -> int:
-        """Time of the newest step on the node's clock, or of the mission's end [ns]."""
+        """Time of the newest step or of the mission's end, on the node's clock [ns]."""
         return self.now_ns if self._ended_ns is None else self._ended_ns
 
     # -- commands ---------------------------------------------------------------------------
@@ -321,7 +321,7 @@ class Mission:
     # -- messages and periodic work --------------------------------------------------------------
 
     def step(self, now_ns: int) -> list[MissionOutput]:
-        """Process the queued messages; return the actions. `now_ns` 0 = no clock time yet."""
+        """Process queued messages; return the actions. `now_ns` 0 = the clock has not started."""
         with self.lock, self._step_clock.standing() as at:
             if self.trace is None:
                 return self._step(now_ns)
@@ -370,7 +370,7 @@ class Mission:
         return self.state == "running" and self._ticking
 
     def _use(self, message: Envelope, *, more: bool) -> Iterator[MissionOutput]:
-        """Process a message. `more` True = do not decide yet: a reading of that stamp follows."""
+        """Process a message; if `more` readings with its stamp follow, take no decision yet."""
         if self.trace is not None:
             self.trace.used(message)
         if isinstance(message.what, RawAnswer):

@@ -91,7 +91,7 @@ def read_map(
 
 
 def _tried(section: dict[str, Any], *, from_file: bool) -> MissionMap:
-    """Build a map, and add the computed spacing to its section, so that its places never change."""
+    """Build a map; add the computed spacing to its section, so that each run has these places."""
     config = from_mapping(MapConfig, section, path="map")
     places, settled = build_settled(config)
     spacing = to_mapping(settled).get("spacing")

@@ -66,7 +66,7 @@ class ProbeState:
         own_budget: metres and seconds that are left to the probe, and its end place. Readings are
             counted for the whole mission.
         back_to_start: True = the end place is the place of the first decision.
-        off_map: distance from the ground that starts an alarm [m]; None = see `GroundMonitor`.
+        off_map: distance from the ground at which an alarm starts [m]; None = see `GroundMonitor`.
         flows: True = the probe drives on when it arrives, and does not wait for the reading.
         sortie: range of the probe's battery; None = the battery lasts for the mission.
         carried: names of the quantities that the probe measures; None = all.
@@ -511,7 +511,7 @@ class ProbeState:
     def remaining_way(self, plan: Plan) -> float:
         """Return the remaining length of a plan's way [m].
 
-        If the probe is off this way, return the length of the shortest way to its last place.
+        If the probe is off this way, return the shortest length of a way to the plan's last place.
         """
         here = self.standing()
         if here is not None and here not in plan.path:

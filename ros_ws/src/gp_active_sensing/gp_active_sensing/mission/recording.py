@@ -363,8 +363,8 @@ class Recorder:
         """Write all events, summary, map and report of a mission; return a text on problems.
 
         `report` writes the report page of a run directory and returns its path; None = no page.
-        `summary` None = compute the summary. Returns "" if there are no problems
-        or there is no run directory.
+        `summary` None = compute the summary. Returns "" if there are no problems or no
+        run directory.
         """
         if self.run is None or self._journal is None:
             return ""
@@ -399,7 +399,7 @@ class Recorder:
 
     @property
     def missing(self) -> str:
-        """Text with the numbers of unwritten events and records; "" = none, or no run directory."""
+        """Text with the numbers of unwritten events and records; "" if all are written."""
         if self.run is None:
             return ""
         gaps = []
@@ -454,7 +454,11 @@ class Recorder:
 
 
 def latencies(mission: Mission) -> dict[str, dict[str, float | int | None]]:
-    """Return statistics of the time until a reading is used and until a waypoint is sent."""
+    """Return statistics of two latencies.
+
+    One lasts from the arrival of a reading to its use in the belief. The other lasts from the end
+    of a visit to the choice of the next waypoint.
+    """
     return {
         "reading_to_belief": mission.reading_latency.summary(),
         "arrival_to_waypoint": mission.decisions.latency.summary(),
@@ -462,7 +466,7 @@ def latencies(mission: Mission) -> dict[str, dict[str, float | int | None]]:
 
 
 def _believed(belief: Belief) -> list[str]:
-    """Return texts on the most probable length-scale and, if there are several, its kernel."""
+    """Describe the most probable length-scale, and its kernel if the belief has several kernels."""
     candidates = zip(belief.hyperparameters, belief.weights, strict=True)
     best = most_probable((h.kernel, h.length_scales, float(w)) for h, w in candidates)
     if best.kernel == NONE:

@@ -49,7 +49,7 @@ def _note_of(node: str, domain: int) -> Path:
 
 
 def note_run(node: str, domain: int, run: Path | None) -> None:
-    """Write the run directory of a node to a file for other programs of this user.
+    """Write the path of a node's run directory to a file for other programs of this user.
 
     A topic would be unsafe, since other users could publish a path. `node` is the fully qualified
     name of the node; `run` None = the node has no run directory.
@@ -152,7 +152,7 @@ class _FoundMission:
     """Mission in a run directory; missions are ordered by age.
 
     Args:
-        order: number of the mission in its folder, independent of clocks; 0 = unknown.
+        order: number that increases with each mission in the folder; 0 = unknown.
         changed_ns: time of the last write to the journal [ns].
         closed: True = the mission is over, or its last process was stopped and not killed.
     """
@@ -234,7 +234,7 @@ def release(run: RunDirectory | None, *, begun: bool) -> None:
 
 @contextlib.contextmanager
 def _hint() -> Iterator[None]:
-    """Name the parameter `run_dir` in the error that the directory is in use."""
+    """Name the parameter `run_dir` in the error about a directory that is in use."""
     try:
         yield
     except InUse as error:

@@ -77,7 +77,7 @@ class StageLog:
     def pass_by(
         self, plan: Plan, now_ns: int, metres: float, *, probe: str = "", cost: Cost | None = None
     ) -> tuple[Stage, Cost]:
-        """End the stage at the arrival, before the reading has come; return it and its cost.
+        """End the stage at the arrival, before the reading has come; return stage and cost.
 
         The caller calls `settle` when the reading has come. For the arguments see `complete`.
         """
@@ -106,7 +106,7 @@ class StageLog:
         return cost
 
     def restore_charges(self, cost: Cost, now_ns: int, metres: float) -> None:
-        """Restore a charged cost after a restart."""
+        """After a restart, add a journalled cost to the total cost."""
         self._charged = now_ns, metres
         self.driven = self.driven.plus(cost)
 

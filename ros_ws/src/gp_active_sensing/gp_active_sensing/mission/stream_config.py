@@ -310,7 +310,7 @@ class PoseConfig(StreamConfig):
         return self.type.endswith("/PoseWithCovarianceStamped")
 
     def origin(self, of_map: tuple[float, float] | None) -> tuple[float, ...] | None:
-        """Return the latitude and longitude of the origin of positions [degree]; None = unknown.
+        """Return latitude and longitude of the origin of metric positions [degree]; None = unknown.
 
         `of_map` is the longitude and latitude of the map's origin [degree].
         """
@@ -360,6 +360,6 @@ def most_per_second(stream: ReadingConfig | PoseConfig) -> float:
 
 
 WAITING_SECONDS = 2.0
-"""Time for which the queue of readings without a pose has room at the largest used rate [s]."""
+"""Size of the queue of readings without a pose, divided by the largest rate of readings [s]."""
 KEPT_SECONDS = 2.0
-"""Time for which the store of gated readings has room at the largest used rate [s]."""
+"""Size of the store of gated readings, divided by the largest rate of readings [s]."""
