@@ -90,7 +90,7 @@ class Registry(Generic[T]):
         return cast("Callable[..., T]", factory)
 
     def _plugins(self) -> dict[str, list[metadata.EntryPoint]]:
-        """Return plug-in entry points by name, without the names of built-in entries."""
+        """Return the entry points of plug-ins by name, except those named like a built-in entry."""
         if self._offers is None:
             self._offers = {}
             for entry in _entry_points(self.group) if self.group else ():

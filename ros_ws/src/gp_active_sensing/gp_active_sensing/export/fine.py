@@ -23,7 +23,8 @@ class FinePoints(NamedTuple):
     """Points of a fine map.
 
     Args:
-        topology: map whose places are the points. Weights are areas [m²], or lengths of road [m].
+        topology: map whose places are the points. Its weights are areas [m²] or lengths of road
+            [m].
         within: (m,) road segment of each point; None on maps without roads.
     """
 

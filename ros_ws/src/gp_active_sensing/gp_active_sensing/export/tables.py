@@ -56,8 +56,8 @@ def as_geojson(field: FieldMap) -> str:
     """Return a FeatureCollection [RFC 7946] of places: lines of roads, squares of cells, or points.
 
     Coordinates are longitude and latitude. On a map without a datum, they are metres, as the header
-    declares. A road or cell across the meridian of 180 degrees is cut. Points of a map with heights
-    have z.
+    declares. A road or cell across the meridian of 180 degrees is cut. If the map has heights,
+    points have z.
 
     Raises:
         MissingDependencyError: the map has a datum, and pyproj is not installed.

@@ -397,7 +397,7 @@ _ASIDE = re.compile(r"variance|covariance|status|header|stamp|seq", re.IGNORECAS
 
 
 def number_paths(type: str, types: MessageTypes) -> list[str]:
-    """Return the paths of the numbers in a message, without its header.
+    """Return the paths of all numbers in a message, except those in its header.
 
     Returns:
         Paths such as ``temperature`` and ``ranges[0]``, the first element of an array.

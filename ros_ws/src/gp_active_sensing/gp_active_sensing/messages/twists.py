@@ -26,7 +26,7 @@ class Twists:
         self._velocity = (0.0, 0.0, 0.0)
 
     def note(self, message: Any, now_ns: int) -> None:
-        """Add a message to the average; ignore a message that is older than the last.
+        """Add a message to the average; ignore a message that is older than the newest one.
 
         `now_ns` is the time of arrival [ns], used for a message without a stamp.
 

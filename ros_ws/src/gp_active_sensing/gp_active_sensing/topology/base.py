@@ -83,7 +83,7 @@ class Topology:
     reach = 0.0
     """Largest driving distance to the next observed place [m]; 0 = adjacent places only."""
     turn_excess = 0.0
-    """Largest difference between the length of a move and its straight-line distance [m]."""
+    """Largest difference between the length of a move and the distance between its ends [m]."""
     notes: tuple[str, ...] = ()
     """Sentences on assumptions and omissions in the making of the map."""
 
@@ -182,7 +182,7 @@ class Topology:
         """Return the unobserved places that a probe at `at` can observe next, sorted.
 
         Candidates are the unobserved neighbours of `at` and the unobserved places within `reach`.
-        Without such places, candidates are the unobserved places that take the fewest moves. These
+        Without such places, candidates are the unobserved places that the fewest moves reach. These
         moves lead through observed or unavailable places. A probe is thus never stuck while an
         unobserved place is reachable. On a line or a grid, the place `at` itself is a candidate
         while it is unobserved.

@@ -507,12 +507,12 @@ class Speeds:
         return min(self.along, self.climb or self.along)
 
     def metres(self, offsets: FloatArray) -> FloatArray:
-        """Return the lengths (…) [m] of lines with offsets (…, 2 or 3): x, y, z upwards [m]."""
+        """Return the lengths (…) of lines; `offsets` (…, 2 or 3) lead from start to end [m]."""
         flat = np.hypot(offsets[..., 0], offsets[..., 1])
         return np.asarray(flat if offsets.shape[-1] == 2 else np.hypot(flat, offsets[..., 2]))
 
     def seconds(self, offsets: FloatArray, metres: FloatArray) -> FloatArray:
-        """Return the durations (…) of lines with offsets (…, 2 or 3) and lengths (…) [m]."""
+        """Return the durations (…) of lines with these offsets (…, 2 or 3) and lengths (…) [m]."""
         seconds = metres / self.along
         if offsets.shape[-1] == 3 and self.climb is not None:
             seconds = np.maximum(seconds, np.abs(offsets[..., 2]) / self.climb)

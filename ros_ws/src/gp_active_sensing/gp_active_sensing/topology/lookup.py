@@ -126,8 +126,8 @@ def check_start(topology: Topology, start: Start | None) -> int | None:
 def place_near(topology: Topology, position: tuple[float, float], key: str) -> int:
     """Return the index of the place nearest to x, y [m], or to longitude, latitude [degree].
 
-    On a map with a datum, a position counts as degrees if these degrees lie on the map. `key` is
-    the beginning of error messages.
+    On a map with a datum, a position counts as degrees if it lies on the map when it is read as
+    degrees. `key` is the beginning of error messages.
 
     Raises:
         ConfigError: the nearest place is too far from the position. The limit is the spacing of

@@ -292,7 +292,7 @@ def _middle(lonlat: FloatArray) -> tuple[float, float]:
 def _totals(
     lines: Sequence[Sequence[Point]], lengths: Sequence[float | None]
 ) -> tuple[float, float]:
-    """Return the total drawn and the total stated length [m] of the lines with a stated length."""
+    """Return the drawn and the stated total length [m] of those lines whose length is stated."""
     pairs = zip(lines, lengths or [None] * len(lines), strict=True)
     known = [(length_of(line), stated) for line, stated in pairs if stated is not None]
     both = [(drawn, stated) for drawn, stated in known if drawn > 0.0 and stated > 0.0]

@@ -403,8 +403,8 @@ def embed(
     the eigenvectors of ``-½ J δ² J`` times the roots of their eigenvalues. Negative eigenvalues are
     left out, so any stationary kernel of the points is positive semi-definite. With more than
     `exact` places, only landmarks are scaled. Each landmark is the place farthest from the earlier
-    landmarks. The other places follow from their paths to the landmarks [deSilva2004]. O(n³), or
-    O(k n log n + k³) with k landmarks. Large results are cached on disk.
+    landmarks. The points of the other places are computed from their paths to the landmarks
+    [deSilva2004]. O(n³), or O(k n log n + k³) with k landmarks. Large results are cached on disk.
 
     Args:
         links: links of a connected graph, see `join_parts`.

@@ -248,8 +248,8 @@ def segment_links(
     r"""Return the links of segments that share a junction, whatever their directions.
 
     A segment's value belongs to one point of the segment. The distance between two segments at a
-    junction J is the distance between their points via J. The roads from the points to J are wires
-    with a resistance of 1 per metre. The conductance of a pair follows by eliminating J (the
+    junction J is the distance between their points via J. The roads from the points to J count as
+    wires with a resistance of 1 per metre. The conductance of a pair follows by eliminating J (the
     star-mesh transform):
 
     .. math:: w_{ij} = g_i g_j / \sum_{k \in J} g_k, \quad g_k = 1 / (\text{metres from k to J})

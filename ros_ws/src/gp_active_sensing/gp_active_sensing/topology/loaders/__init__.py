@@ -43,7 +43,7 @@ returns a `RasterFile` and its unit. A reader raises MapError with all problems 
 MissingDependencyError.
 """
 loaders: Registry[Any] = Registry("map format", group="gp_active_sensing.map_loaders")
-"""Readers by kind of content and file name ending, such as "areas .kml".
+"""Reader of each format; its key is the kind of content and the file name ending: "areas .kml".
 
 A plug-in for roads is registered under an ending without a kind of content.
 """

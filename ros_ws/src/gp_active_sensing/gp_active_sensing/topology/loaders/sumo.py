@@ -37,7 +37,7 @@ def load(path: Path) -> RoadMap:
 
 
 class _Lane(NamedTuple):
-    """Lane for cars; the rightmost lane has index 0."""
+    """Lane for cars; the rightmost lane has the `number` 0."""
 
     number: int
     shape: tuple[Point, ...]
