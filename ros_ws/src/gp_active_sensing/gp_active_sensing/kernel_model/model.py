@@ -24,17 +24,17 @@ class KernelFit:
 
     Args:
         composite: the kernel and the layout of its θ.
-        bound: local ELBO L_i of the normalised outputs of all rows used [nat].
+        bound: local ELBO L_i for the normalised outputs of all rows that were used [nat].
         theta_mean: (P,) mean of q(θ).
         theta_root: (P, P) lower Cholesky factor C_θ of q(θ)'s covariance; 0 = point estimate.
         inducing: (M, d) inputs of the inducing variables.
         mean: (M,) mean of q(v).
         root: (M, M) lower Cholesky factor of q(v)'s covariance.
-        whitened: True for u = chol(K_UU(θ)) v, False for u = v.
+        whitened: True if the inducing variables are u = chol(K_UU(θ)) v, False if they are u = v.
         noise_floor: smallest standard deviation of noise; σ_n² = noise_floor² + exp(2 θ_noise).
         iterations: number of iterations of the optimisation.
-        outcome: reason for the end of the optimisation, as a sentence.
-        trace: (T, 3) iteration, rows used, estimate of the bound.
+        outcome: sentence with the reason why the optimisation ended.
+        trace: (T, 3) iteration, number of rows used, and estimate of the bound.
     """
 
     composite: Composite
@@ -68,7 +68,7 @@ class KernelFit:
 
 @dataclass(frozen=True, eq=False)
 class KernelPosterior:
-    """Belief over K kernels from q(g) = N(mean, root rootᵀ). [Teng2020, Eq. 13].
+    """Belief over K kernels with logits g, q(g) = N(mean, root rootᵀ). [Teng2020, Eq. 13].
 
     Args:
         mean: (K,) mean of q(g).
@@ -104,7 +104,7 @@ class KernelPosterior:
 
     @property
     def correlations(self) -> FloatArray:
-        """(K, K) correlations of g under q(g)."""
+        """(K, K) correlations of the logits g under q(g)."""
         covariance = self.root @ self.root.T
         scale = np.sqrt(covariance.diagonal())
         found = np.clip(covariance / np.outer(scale, scale), -1.0, 1.0)
@@ -137,7 +137,7 @@ class Scaling:
 
 @dataclass(frozen=True, eq=False)
 class History:
-    """Belief over all compared kernels, by the number of rows used.
+    """Belief over all compared kernels, after each of T numbers of rows.
 
     Args:
         rows: (T,) number of rows used.
@@ -161,11 +161,11 @@ class KernelModel:
     Args:
         fits: (K,) fits of the kernels, the most probable first.
         belief: belief over these kernels, in the order of `fits`.
-        dropped: names of other compared kernels, each with the reason for leaving it out.
+        dropped: names of the compared kernels that were left out, each with the reason.
         scaling: normalisation of inputs and output.
         input_names: (d,) names of the inputs.
         output_name: name of the output.
-        rows: number of rows learned from.
+        rows: number of rows from which the belief was learned.
         source: source of the rows.
         history: belief during learning.
         settings: configuration, versions and seconds used, as plain data.
@@ -194,21 +194,22 @@ class KernelModel:
 
     @property
     def recipe(self) -> dict[str, Any]:
-        """Settings for reading the rows; empty for a model that was not learned from files."""
+        """Settings with which the rows were read from files; empty if there were no files."""
         return dict(self.settings.get("recipe") or {})
 
     @property
     def time_origins(self) -> dict[str, str]:
-        """Time stamp of hour 0 for each input that is a time [h]."""
+        """Time stamp of hour 0, for each input that is a time in hours."""
         return {str(k): str(stamp) for k, stamp in (self.recipe.get("times") or {}).items()}
 
     def ordered(self) -> KernelModel:
         """Return the model with kernels in descending order of probability, then of the local ELBO.
 
-        Nearly equal local ELBOs may be in another order, because the probabilities are sampled.
+        The probabilities are estimated from samples. The order of two kernels with nearly equal
+        local ELBOs may therefore differ from the order of these ELBOs.
 
         Raises:
-            ValueError: the belief is over another number of kernels.
+            ValueError: the number of kernels in the belief differs from the number of fits.
         """
         belief, bounds = self.belief, np.array([fit.bound for fit in self.fits])
         if bounds.shape != belief.probabilities.shape:

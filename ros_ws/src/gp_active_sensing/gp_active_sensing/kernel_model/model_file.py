@@ -1,8 +1,9 @@
 """File of a belief over kernels: arrays and a JSON header in one .npz, without executable content.
 
-Any program reads it with ``numpy.load(path, allow_pickle=False)``; the entry ``header`` is UTF-8. A
-reader first checks format and version, which later versions keep in their headers. It then checks
-sizes before allocating memory, and the digest, shapes, numbers and settings.
+Any program can read the file with ``numpy.load(path, allow_pickle=False)``. The entry ``header`` is
+text in UTF-8. A reader first checks the format and the version, which every later version keeps in
+its header. Then it checks the sizes, before it allocates memory. Finally it checks the digest,
+shapes, numbers and settings.
 """
 
 from __future__ import annotations
@@ -46,19 +47,19 @@ VERSION = 1
 _NAME = 8 * MOST
 """Longest name of a kernel [characters]: five characters, a sign and brackets per base kernel."""
 _LOG, _DOUBT = 50.0, 10.0
-"""Largest absolute value and largest standard deviation of a log-parameter in θ."""
+"""Largest absolute value and largest standard deviation that an entry of θ may have."""
 _FAR, _LARGE = 1e9, 1e15
-"""Largest inducing input and largest inducing variable, in normalised units."""
+"""Largest absolute values of inducing inputs and of inducing variables, in normalised units."""
 _FIT = ("theta_mean", "theta_root", "inducing", "mean", "root", "trace")
 _BELIEF = ("mean", "root", "probabilities", "errors", "softmax")
 _HISTORY = ("rows", "bounds", "probabilities", "softmax")
 
 
 def write_model(path: Path, model: KernelModel) -> Path:
-    """Write a model, the most probable kernel first, by an atomic replacement of an old file.
+    """Write a model with the most probable kernel first; replace an old file atomically.
 
     Raises:
-        ValueError: the model could not be read again, because numbers are not finite, shapes do not
+        ValueError: no reader would accept the model, because numbers are not finite, shapes do not
             fit, or settings are not plain data.
         RunError: the file cannot be written.
     """

@@ -14,11 +14,11 @@ import numpy as np
 from gp_active_sensing.types import FloatArray
 
 LARGEST = 1e100
-"""Largest absolute value of a number; its square is finite."""
+"""Largest absolute value of a number. The limit ensures that the square of a number is finite."""
 _DEEPEST = 30
 """Largest depth of nested objects and lists in a header."""
 HEADER = "header"
-"""Name of the entry with bytes; all other entries are numbers of double precision."""
+"""Name of the entry that contains bytes. All other entries contain numbers of double precision."""
 _BEGIN = b"PK\x03\x04"
 """First bytes of a zip archive."""
 LONGEST = 1 << 26
@@ -53,7 +53,7 @@ def check_plain(value: Any, where: str, depth: int = 0) -> None:
 
 
 class HeaderReader:
-    """Reader of entries that checks types and values; `where` is the prefix in messages."""
+    """Reader that checks the types and values of entries; `where` is a prefix in error messages."""
 
     def __init__(self, entries: Any, where: str) -> None:
         if not isinstance(entries, Mapping):
@@ -196,7 +196,8 @@ class HeaderReader:
     ) -> FloatArray:
         """Return an array of the given shape with finite numbers within limits.
 
-        `low` and `high` are allowed values, `above` is not. With `missing`, NaN is allowed.
+        Numbers may equal `low` or `high`, but must be greater than `above`. With `missing`, NaN is
+        allowed.
         """
         value: FloatArray = self._get(key)
         if value.shape != shape:
@@ -218,7 +219,7 @@ class HeaderReader:
 
 
 def pack(arrays: Mapping[str, np.ndarray[Any, Any]]) -> bytes:
-    """Return the bytes of an uncompressed .npz; equal arrays have equal bytes."""
+    """Return the bytes of an uncompressed .npz; equal arrays give equal bytes."""
     whole = io.BytesIO()
     with zipfile.ZipFile(whole, "w", zipfile.ZIP_STORED) as archive:
         for key, value in arrays.items():
@@ -229,10 +230,10 @@ def pack(arrays: Mapping[str, np.ndarray[Any, Any]]) -> bytes:
 
 
 def read_header(data: bytes) -> bytes:
-    """Return the header of an .npz; ignore other entries, which a later version may change.
+    """Return the header of an .npz. Other entries, which later versions may change, are not read.
 
     Returns:
-        Bytes of the header; empty for another kind of file, or if Python cannot unpack the header.
+        Bytes of the header; empty if the file is no .npz or if Python cannot unpack the header.
 
     Raises:
         CorruptModelError: the archive is incomplete, or the header contradicts its checksum.

@@ -48,7 +48,7 @@ graph_kernels.add("graph_matern52", GraphMatern52)
 
 
 def kernel_problems(name: str) -> list[str]:
-    """Return the problems of the configuration key `kernel`."""
+    """Return the problems of `name` as a value of the configuration key `kernel`."""
     if name in kernels or name in graph_kernels:
         return []
     known = [*kernels.names(), *graph_kernels.names()]
@@ -75,7 +75,7 @@ def build_kernel(name: str) -> Kernel:
 
 
 def scale_unit(features: Iterable[str], names: Iterable[str]) -> str:
-    """Return the unit of length-scales: "m" on a map or along its roads, "" for other features."""
+    """Return the unit of length-scales: "m" for coordinates and along roads, otherwise ""."""
     met = [name for name in names if name and name != NONE]
     along = bool(met) and all(name in graph_kernels for name in met)
     return "m" if along or set(features) <= {"x", "y", "z"} else ""

@@ -18,7 +18,8 @@ from gp_active_sensing.types import FloatArray
 
 _Values = Iterator[Any]
 _LEAST = 1e-20
-"""Smallest squared distance in torch, because the square root has an infinite derivative at 0."""
+"""Lower limit of squared distances in torch. It is needed because the square root has an infinite
+derivative at 0."""
 
 
 @runtime_checkable
@@ -28,7 +29,8 @@ class Kernel(Protocol):
     def correlation(self, X1: FloatArray, X2: FloatArray, length_scales: FloatArray) -> FloatArray:
         """Return the (n, m) correlations of the rows of `X1` (n, p) and `X2` (m, p).
 
-        `length_scales` are (1,), one for all features, or (p,), one per feature, in feature units.
+        `length_scales` has one value for all features, (1,), or one for each feature, (p,). A value
+        is in the unit of its feature.
         """
         ...
 
@@ -80,7 +82,7 @@ class Expression:
         return (self,)
 
     def value(self, leaves: _Values, variances: _Values, *, factor: bool = False) -> Any:
-        """Return the value of the expression, from arrays of any kind.
+        """Return the value of the expression, as numpy arrays or tensors.
 
         Args:
             leaves: value of every leaf, left to right.
@@ -97,9 +99,10 @@ def _flat(kind: type[Expression], *parts: Expression) -> tuple[Expression, ...]:
 
 
 def _key(expression: Expression) -> tuple[int, int, list[int], str]:
-    """Return the sorting key of parts: sums, products, base kernels, then by `rank`.
+    """Return the key by which parts are sorted: first sums, then products, then base kernels.
 
-    The name distinguishes expressions of the same base kernels, such as PER+LIN+RQ and PER×LIN+RQ.
+    Parts of one kind are sorted by their number of leaves, and then by `rank`. The name
+    distinguishes expressions of the same base kernels, such as PER+LIN+RQ and PER×LIN+RQ.
     """
     kind = 0 if isinstance(expression, Sum) else 1 if isinstance(expression, Product) else 2
     leaves = expression.leaves
@@ -108,7 +111,7 @@ def _key(expression: Expression) -> tuple[int, int, list[int], str]:
 
 @dataclass(frozen=True)
 class Sum(Expression):
-    """Sum of two or more parts that are not sums, in canonical order; made by +."""
+    """Sum of two or more parts that are not sums, in canonical order; the result of +."""
 
     parts: tuple[Expression, ...]
 
@@ -127,7 +130,7 @@ class Sum(Expression):
 
 @dataclass(frozen=True)
 class Product(Expression):
-    """Product of two or more parts that are not products, in canonical order; made by *."""
+    """Product of two or more parts that are not products, in canonical order; the result of *."""
 
     parts: tuple[Expression, ...]
 
@@ -156,16 +159,17 @@ class BaseKernel(Expression):
     name: ClassVar[str]
     """Name in configurations and expressions, in lower case."""
     rank: ClassVar[int]
-    """Position among the base kernels of a sum or product."""
+    """Position in the canonical order of the base kernels."""
     parameters: ClassVar[tuple[str, ...]] = ("length_scale",)
-    """Kinds of hyper-parameters: length_scale and period for each input, alpha once."""
+    """Kinds of hyper-parameters. There is one length_scale and one period for each input, but one
+    alpha for all inputs."""
 
     def __str__(self) -> str:
         return self.name.upper()
 
     @property
     def leaves(self) -> tuple[BaseKernel, ...]:
-        """The kernel itself."""
+        """The kernel itself as the only leaf."""
         return (self,)
 
     def value(self, leaves: _Values, variances: _Values, *, factor: bool = False) -> Any:
@@ -173,7 +177,7 @@ class BaseKernel(Expression):
         return next(leaves) if factor else next(variances) * next(leaves)
 
     def warped(self, X: Any, lengths: Any, periods: Any = None, xp: Any = np) -> Any:
-        """Return the inputs w (…, n, d), or (…, n, 2d) for a periodic kernel.
+        """Return the inputs w of the kernel function, (…, n, d), or (…, n, 2d) if it is periodic.
 
         Args:
             X: (…, n, d) normalised inputs.
@@ -184,17 +188,17 @@ class BaseKernel(Expression):
         return X / lengths
 
     def of_square(self, square: Any, xp: Any = np, alpha: Any = 1.0) -> Any:
-        """Return the value at squared distances |w - w'|² of any shape."""
+        """Return the kernel's values at squared distances |w - w'|² of any shape."""
         raise NotImplementedError
 
     def between(self, A: Any, B: Any, xp: Any = np, alpha: Any = 1.0) -> Any:
-        """Return the (…, n, m) values between inputs w: A (…, n, q) and B (…, m, q)."""
+        """Return the values (…, n, m) for inputs w in the rows of A (…, n, q) and B (…, m, q)."""
         square = (A * A).sum(-1)[..., :, None] + (B * B).sum(-1)[..., None, :]
         square = square - 2.0 * (A @ B.swapaxes(-1, -2))
         return self.of_square(xp.clip(square, 0.0 if xp is np else _LEAST, None), xp, alpha)
 
     def variance(self, W: Any, xp: Any = np) -> Any:
-        """Return the (…, n) variances at inputs w: W (…, n, q)."""
+        """Return the variances (…, n) at the inputs w in the rows of W (…, n, q)."""
         return xp.ones_like(W[..., 0])
 
 
@@ -247,7 +251,7 @@ class Periodic(BaseKernel):
     parameters = ("length_scale", "period")
 
     def warped(self, X: Any, lengths: Any, periods: Any = None, xp: Any = np) -> Any:
-        """Return points on circles, (…, n, 2d)."""
+        """Return the inputs as points on circles, (…, n, 2d)."""
         angle = (2.0 * np.pi) * X / periods
         return xp.concatenate([xp.cos(angle) / lengths, xp.sin(angle) / lengths], -1)
 
@@ -257,7 +261,7 @@ class Periodic(BaseKernel):
 
 
 class Linear(BaseKernel):
-    r"""Kernel of linear functions through the origin, which is not stationary. [Teng2020, App. E].
+    r"""Kernel of linear functions through the origin; it is not stationary. [Teng2020, App. E].
 
     .. math:: k = \sum_d x_d x'_d/\ell_d^2
     """
@@ -361,11 +365,12 @@ class GraphMatern:
 
     .. math:: K \propto \left(2\nu/\ell^2 + \Delta\right)^{-(\nu + 1/2)}
 
-    Δ is the Laplacian of a map's `Spectrum` [1/m²]. On a long row of places, K is the Matérn kernel
-    with the same ν and length-scale ℓ [m].
+    Δ is the Laplacian of the graph of places and links [1/m²]. On a long row of places, K is the
+    Matérn kernel with the same ν and length-scale ℓ [m].
 
     Args:
-        smoothness: ν; on a road 0.5, 1.5 and 2.5 are matern12, matern32 and matern52.
+        smoothness: ν. On a road, the values 0.5, 1.5 and 2.5 give the kernels matern12, matern32
+            and matern52.
     """
 
     smoothness: float = 1.5

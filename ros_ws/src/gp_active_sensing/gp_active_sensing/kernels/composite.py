@@ -24,7 +24,8 @@ _PRIORS = {
     "period": (0.0, 1.0),
     "alpha": (0.0, 1.0),
 }
-"""Prior mean and standard deviation of the logarithms, for normalised inputs and outputs."""
+"""Prior mean and standard deviation of the logarithm of each kind of hyper-parameter. They are for
+normalised inputs and outputs."""
 
 
 @dataclass(frozen=True)
@@ -33,10 +34,11 @@ class Parameter:
 
     Args:
         kind: noise, scale, length_scale, period or alpha.
-        leaf: index of the base kernel, left to right. For a scale, it is the index of the term; for
-            noise, it is -1.
+        leaf: index of the base kernel, counted from left to right. For a scale, it is the index of
+            the term. For noise, it is -1.
         dimension: index of the input; -1 for a parameter without an input.
-        mean, std: normal prior of the logarithm, in normalised units.
+        mean, std: mean and standard deviation of the normal prior of the logarithm, in normalised
+            units.
     """
 
     kind: str
@@ -50,8 +52,8 @@ class Parameter:
 class Composite:
     """Expression of base kernels over d inputs, with its hyper-parameters.
 
-    θ (P,) contains logarithms: of the noise's standard deviation, of the scales, and of the leaves'
-    parameters from left to right.
+    θ (P,) contains the logarithms of the noise's standard deviation, then of the scales, and then
+    of the parameters of each leaf, from left to right.
 
     Args:
         expression: expression of the grammar.
@@ -93,7 +95,7 @@ class Composite:
 
     @cached_property
     def prior(self) -> tuple[FloatArray, FloatArray]:
-        """(P,) means and (P,) standard deviations of the prior p(θ), independent normals."""
+        """(P,) means and (P,) standard deviations of the independent normal priors in p(θ)."""
         means = np.array([p.mean for p in self.parameters])
         return means, np.array([p.std for p in self.parameters])
 
@@ -133,17 +135,17 @@ class Composite:
         return theta
 
     def typical_length(self, theta: FloatArray, unit: FloatArray) -> float | None:
-        """Return the geometric mean length-scale of the leaves except LIN; None if all are LIN.
+        """Return the geometric mean of the length-scales of all leaves but LIN; None = all are LIN.
 
-        `unit` (d,) is the normalised unit of each input, in the unit of the result.
+        `unit` (d,) is the size of the normalised unit of each input, in the unit of the result.
         """
         logs = self.log_lengths(theta)
         return float(np.exp(np.mean([log + np.log(unit) for log in logs]))) if logs else None
 
     def log_lengths(self, theta: FloatArray) -> list[FloatArray]:
-        """Return the (d,) log length-scales of each leaf except LIN.
+        """Return the logarithms (d,) of the length-scales of each leaf except LIN.
 
-        For a periodic leaf, the length-scale is ``ℓ p / 2π``, which holds at small distances.
+        A periodic leaf has the length-scale ``ℓ p / 2π`` at small distances, which is used here.
         """
         logs = []
         for k, base in enumerate(self.leaves):

@@ -37,7 +37,7 @@ _KERNELS: dict[str, BaseKernel] = {
 MOST = 50
 """Largest number of base kernels in one expression."""
 _LONGEST = 4 * MOST
-"""Largest number of names, signs and brackets in an expression."""
+"""Largest total number of names, signs and brackets in an expression."""
 
 
 def check_size(expression: Expression) -> None:

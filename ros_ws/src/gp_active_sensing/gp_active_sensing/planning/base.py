@@ -77,7 +77,7 @@ class Candidates:
         """Return the plan to drive to the candidate at `index`, with the values of all candidates.
 
         `least` and `most` (A,) are lower and upper bounds on the values. If `most` is None, `least`
-        has the exact values. Without bounds in `fields`, the plan gets the bounds of its candidate.
+        has the exact values. If `fields` has no bounds, the plan gets the bounds of its candidate.
         """
         lower, upper = least.tolist(), (least if most is None else most).tolist()
         values = tuple(map(CandidateValue, self.locations.tolist(), lower, upper))
@@ -105,7 +105,7 @@ def candidates(request: PlanRequest) -> Candidates:
 
 
 def no_plan(reason: str) -> Plan:
-    """Return the plan without a waypoint that ends a mission."""
+    """Return the plan that ends a mission; it has no waypoint."""
     return Plan((), expanded=0, reason=reason)
 
 
@@ -115,7 +115,7 @@ class QueriesExpert(Protocol):
 
     @property
     def asks(self) -> bool:
-        """True if the policy asks an expert, as configured."""
+        """True if the policy is configured to ask an expert."""
 
     def queries(
         self,
@@ -126,7 +126,10 @@ class QueriesExpert(Protocol):
         state: PolicyState,
         places: Collection[int] | None = None,
     ) -> Sequence[int]:
-        """Return the places to ask the expert about, among `places`; None = all places."""
+        """Return those of `places` about which the expert is asked.
+
+        None = the policy may ask about any visited place.
+        """
 
 
 @runtime_checkable
@@ -176,7 +179,7 @@ def check_fit(
     topology: Topology,
     others: Collection[QuantityBelief] = (),
 ) -> None:
-    """Check that a policy can plan with a belief, on a map, for the main and other quantities.
+    """Check that a policy can plan on this map with this belief and with `others`.
 
     Raises:
         PlanningError: the policy cannot plan for these arguments.

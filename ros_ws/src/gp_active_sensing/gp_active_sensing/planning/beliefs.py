@@ -82,9 +82,10 @@ def joined(candidates: MergedCandidates, most: int) -> MergedCandidates:
         + \tfrac12 \sum_x (\log v_{ix} - \log v_{jx})^2
         + \frac{1}{m} \sum_{x \ne y} (\rho_{ixy} - \rho_{jxy})^2 \Big)
 
-    with weights w, and with means μ, variances v and correlations ρ of readings [Ward1963]. The
-    cost approximates the divergence of two similar Gaussians. The merged candidate has the sum of
-    both weights, and the mean and covariance of the mixture. Noise and reference are averaged.
+    with weights w, and with means μ, variances v and correlations ρ of readings [Ward1963]. v̄ is
+    the average variance. The cost approximates the divergence between two similar Gaussians. The
+    merged candidate has the sum of both weights, and the mean and covariance of the mixture of
+    both. `noise` and `reference` are weighted averages.
     """
     weights = candidates.weights
     if len(weights) <= most:
@@ -152,7 +153,7 @@ def _features(candidates: MergedCandidates) -> FloatArray:
 
 
 def _groups(weights: FloatArray, features: FloatArray, most: int) -> IntArray:
-    """Return the number of the group of each hyperparameter candidate (L,)."""
+    """Return the index of the group (L,) to which each hyperparameter candidate belongs."""
     L = len(weights)
     weight = weights.copy()
     centred = features - weights @ features

@@ -41,10 +41,10 @@ class FeasibleMove(NamedTuple):
 class BudgetConstraint:
     """Check of drives against a budget.
 
-    A drive to a place is allowed if the remaining metres and seconds cover the drive, and then the
-    fastest or the shortest route to ``budget.end``. The remaining readings must cover every
-    unobserved place on the drive. A probe that makes only allowed drives can always reach the end
-    place.
+    A drive to a place is allowed if the remaining metres and seconds cover the drive and the
+    fastest or the shortest route from this place to ``budget.end``. The remaining readings must
+    cover every unobserved place on the drive. A probe that makes only allowed drives can always
+    reach the end place.
 
     Raises:
         PlanningError: the end place is not on the map.
@@ -70,9 +70,9 @@ class BudgetConstraint:
         return tuple(self.topology.ways_to(end, unit) for unit in by)
 
     def costs_home(self, by: str) -> FloatArray | None:
-        """Return the (n,) costs to the end place in the unit of `by`; None = no end place.
+        """Return the costs (n,) of routes from all places to the end place; None = no end place.
 
-        `by` is "metres" or "seconds". An infinite cost means that there is no route.
+        `by` is the unit, "metres" or "seconds". An infinite cost means that there is no route.
         """
         ways = self.ways_home
         if not ways:
@@ -107,7 +107,7 @@ class BudgetConstraint:
         return self.budget.affords(Cost(drives * far, drives * far * slow), readings=0)
 
     def allows(self, place: int, cost: Cost, *, reads: int = 1, left: Budget | None = None) -> bool:
-        """Return whether a probe can afford a drive, and then the route to the end place.
+        """Return whether the budget covers a drive and the route from `place` to the end place.
 
         Args:
             place: last place of the drive.
@@ -153,7 +153,7 @@ class BudgetConstraint:
         return found
 
     def way_home(self, at: int, left: Budget | None = None) -> Route | None:
-        """Return a route to the end place, if possible within budget `left`; None = no route."""
+        """Return a route to the end place, within budget `left` if possible; None = no route."""
         left = self.budget if left is None else left
         routes = [route for ways in self.ways_home if (route := ways.route(at)) is not None]
         fits = [route for route in routes if left.affords(route.cost, readings=0)]
@@ -176,7 +176,7 @@ class BudgetConstraint:
 
 
 def least_of(one: Budget, other: Budget) -> Budget:
-    """Return a budget with the smaller of both limits, for two budgets with the same end place."""
+    """Return a budget with the smaller limit of each kind. Both budgets have the same end place."""
 
     def least(a: float | None, b: float | None) -> float | None:
         return a if b is None else b if a is None else min(a, b)
@@ -191,9 +191,10 @@ def least_of(one: Budget, other: Budget) -> Budget:
 
 
 def in_metres(budget: Budget, speed: float | None) -> Budget:
-    """Return a budget with seconds converted to metres by the probe's speed [m/s], if not None.
+    """Return a budget whose limit in seconds is converted to metres with a probe's `speed` [m/s].
 
-    Policies compute seconds from the speeds of the map, not from the speed of the probe.
+    Policies need the conversion because they compute seconds from the speeds of the map, not from
+    the speed of the probe. If `speed` is None, the budget stays the same.
     """
     if speed is None or budget.seconds is None:
         return budget
@@ -304,7 +305,7 @@ def reachable_goals(request: PlanRequest) -> ReachableGoals:
     The route to each place is the fastest, or the shortest if only metres are limited. A route may
     cross any place. The budget must cover the route, the readings on the route, and the route from
     the goal to the end place. Pending and unavailable places are not goals, and crossing them costs
-    no reading. A probe drives a loop to observe its present road again.
+    no reading. To observe its present road segment again, a probe drives a loop.
 
     Raises:
         PlanningError: the end place is not on the map.

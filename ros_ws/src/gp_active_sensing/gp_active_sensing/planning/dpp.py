@@ -55,7 +55,7 @@ def tolerance(diagonal: FloatArray) -> float:
 
 
 def draw(weights: FloatArray, u: float) -> int:
-    """Return the index at quantile `u` in [0, 1) of nonnegative weights (m,)."""
+    """Return the index at the quantile `u` in [0, 1) of a distribution with weights (m,)."""
     cumulative = np.cumsum(weights)
     index = int(np.searchsorted(cumulative, u * cumulative[-1], side="right"))
     # Rounding errors may put the last quantile beyond the end.
@@ -215,8 +215,9 @@ def sample_kdpp_mcmc(
     """Draw k of m items from a distribution within total variation `epsilon` of the k-DPP.
 
     The function runs the bases-exchange walk from the greedy maximum for `mixing_steps` steps,
-    about 10 k. In each step a random item x leaves S, and an item y outside of S - x enters with
-    ``Pr(y) ∝ det L_{S - x + y}``. A step forms at most one column of the kernel, O(m k).
+    about 10 k. In each step a random item x leaves the set S, and an item y outside of S - x
+    enters with ``Pr(y) ∝ det L_{S - x + y}``. A step forms at most one column of the kernel, and
+    its time is O(m k).
     [Anari2016; Cryan2021]
 
     Args:
@@ -224,7 +225,7 @@ def sample_kdpp_mcmc(
         diagonal: (m,) diagonal of L.
         k: number of items, 0 … m.
         rng: source of randomness.
-        epsilon: total variation distance from the k-DPP.
+        epsilon: largest total variation distance from the k-DPP.
 
     Returns:
         (k,) items, sorted.
@@ -272,7 +273,7 @@ def mixing_steps(
 
 
 class _BasesExchange:
-    """Set S of k items, with the matrices that an exchange of one item needs.
+    """Set S of k items, and the matrices that are needed to exchange one item.
 
     Attributes:
         items: (k,) the set S.
@@ -307,7 +308,7 @@ class _BasesExchange:
         self.residual = self.diagonal - (self.rows * self.weights).sum(axis=0)
 
     def exchange(self, slot: int, u: float) -> None:
-        """Replace the item in `slot` by a random item: quantile `u` of the items that may enter."""
+        """Replace the item in `slot` by the item at quantile `u` of all items that may enter."""
         row, pivot = self.weights[slot], self.inverse[slot, slot]
         # Variances given the other items of S: zero within S, and 1/pivot for the leaving item.
         residual = np.maximum(self.residual + row * row / pivot, 0.0)

@@ -23,16 +23,17 @@ _LIKE = (
     (11, 1.0, 0.75, 5.5, 0.1),
     (17, 0.7, 0.5, 6.1, 0.2),
 )
-"""Quadrature rules for mixtures of similar components, with errors below 2e-4 nat. A rule has its
-number of points, its step, the smallest σ and the largest ``|μ| + 4σ`` of a component, and the
-largest difference of the bounds [nat]. Step, μ and σ are in standard deviations of the mixture."""
+"""Quadrature rules for mixtures of similar components, with errors below 2e-4 nat. A rule
+lists its number of points, its step, the smallest σ and the largest ``|μ| + 4σ`` that a component
+may have, and the largest difference that the bounds on the entropy may have [nat]. The step, μ and
+σ are in standard deviations of the mixture."""
 _REACH, _STEP = 5.0, 1.0
 """Integration range on each side of a mean [standard deviations of the component], and largest
 step [smallest standard deviation of a component]."""
 _NODES = (8, 12, 16, 20, 24, 32)
 """Possible numbers of equal integration steps."""
 _GROWTH, _CENTRE = 0.25, 3.5
-"""Largest step of u after the substitution ``z = c sinh(u)``, and the length c [standard deviations
+"""Largest step of u after the substitution ``z = c sinh(u)``, and the factor c [standard deviations
 of the narrowest component]."""
 _GROWING = (24, 32, 48, 64, 96, 128)
 """Possible numbers of integration steps after the substitution ``z = c sinh(u)``."""
@@ -78,10 +79,11 @@ def noise_entropy(noise_variance: FloatArray) -> FloatArray:
 
 
 def reported_offset(noise_variance: FloatArray, readings: int) -> float:
-    """Return the number [nat] that is added to the information of readings for a plan's values.
+    """Return the number [nat] that is added to information to get the values in a plan.
 
-    If all hyperparameter candidates have the same noise, the number is the entropy of the noise.
-    Plans then contain joint entropies ``H[Z]``, as in the paper. Otherwise the number is zero.
+    If all hyperparameter candidates have the same noise, the number is the entropy of the noise of
+    all `readings`. Plans then contain joint entropies ``H[Z]``, as in [Hoang2014]. Otherwise, the
+    number is zero.
     """
     if np.ptp(noise_variance) > 1e-12 * noise_variance.max():
         return 0.0
@@ -169,7 +171,7 @@ def mixture_entropy(weights: FloatArray, means: FloatArray, variances: FloatArra
 
 
 def entropy_between(b: FloatArray, v: FloatArray, known: Bracket) -> FloatArray:
-    """Return the entropies (K,) of mixtures from their bounds; see `mixture_entropy`.
+    """Return the entropies (K,) of mixtures whose bounds are known; see `mixture_entropy`.
 
     Args:
         b: (L, K) mixture weights.
@@ -216,9 +218,9 @@ def entropy_between(b: FloatArray, v: FloatArray, known: Bracket) -> FloatArray:
 def _missing(b: FloatArray, c: FloatArray, std: FloatArray, n: int, h: float) -> FloatArray:
     """Return ``∫ p log(p / N(0, 1))`` of K mixtures (L, K) of mean 0 and variance 1.
 
-    The trapezoidal rule has an odd number n of points, at distance h. From point to point, the
-    density of a component changes by a ratio, and this ratio changes by a constant factor. Three
-    exponentials per component therefore suffice.
+    The trapezoidal rule has an odd number n of points with the spacing h. The ratio of a
+    component's densities at two neighbouring points changes by a constant factor from point to
+    point. Three exponentials per component therefore suffice.
     """
     L, K = c.shape
     half = (n - 1) // 2
@@ -308,7 +310,7 @@ def _in_chunks(
     arrays: tuple[FloatArray, ...],
     *more: Any,
 ) -> None:
-    """Fill ``value[rows]`` by `integrate`, in chunks of bounded memory."""
+    """Fill ``value[rows]`` with the results of `integrate`, in chunks of bounded memory."""
     step = max(1, _IN_CACHE // cost)
     for start in range(0, len(rows), step):
         part = rows[start : start + step]
@@ -344,7 +346,10 @@ def _growing_steps(
     last: FloatArray,
     n: int,
 ) -> FloatArray:
-    """Return ``-∫ p log p`` of K mixtures (K, L) from n steps that are equal in asinh(z)."""
+    """Return ``-∫ p log p`` of K mixtures (K, L) from n equal steps of u.
+
+    The integration variable is ``z = centre + width sinh(u)``.
+    """
     h = (last - first) / n
     u = first[:, None] + h[:, None] * np.arange(n + 1)
     z = centre[:, None] + width[:, None] * np.sinh(u)

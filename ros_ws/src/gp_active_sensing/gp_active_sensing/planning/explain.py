@@ -16,7 +16,7 @@ _SAME = 1e-9
 
 
 def why(plan: Plan, names: Sequence[str], policy: str) -> str:
-    """Return a sentence that explains a plan, by the policy or by values of candidate places.
+    """Return the policy's own explanation of a plan, or one from the values of the candidates.
 
     Args:
         plan: plan with a waypoint.
@@ -58,7 +58,7 @@ def why(plan: Plan, names: Sequence[str], policy: str) -> str:
 
 
 def on_route(start: str, plan: Plan, names: Sequence[str]) -> str:
-    """Return a clause with `start`, the next place of a route, and the number of later places."""
+    """Return `start`, followed by the next place of a route and the number of later places."""
     more = len(plan.waypoints) - 1
     after = f"; {more} more to read after it" if more else ""
     return f"{start}: {called(names[plan.waypoints[0]])}{after}"
@@ -113,9 +113,10 @@ def outcome(
 
 
 def elsewhere(record: Mapping[str, Any], names: Sequence[str]) -> tuple[str, ...]:
-    """Return sentences that compare the information at the visited and at the chosen place.
+    """Return sentences that compare the information at the visited place and the chosen place.
 
-    The `record` of the stage is from a replay that followed the probe.
+    `record` is the record of a stage of a replay. In a replay, the probe may have driven to another
+    place than the chosen one.
     """
     went, information = record.get("went"), record.get("information") or {}
     if not isinstance(went, int) or not 0 <= went < len(names):
@@ -130,13 +131,13 @@ def elsewhere(record: Mapping[str, Any], names: Sequence[str]) -> tuple[str, ...
 
 
 def called(name: str) -> str:
-    """Return a place's name for a sentence, with the word "place" before a number."""
+    """Return the name of a place for a sentence. A numeric name follows the word "place"."""
     number = name.lstrip("-+").replace(".", "", 1).isdigit()
     return f"place {name}" if number or not name.strip() else name
 
 
 def _digits(chosen: CandidateValue, rival: CandidateValue | None) -> int:
-    """Return the number of decimals, 2 to 4, that shows the difference between the values."""
+    """Return the number of decimals, 2 to 4, with which the printed values differ."""
     others = [chosen.upper] + ([rival.upper] if rival else [])
     differ = [v for v in others if abs(v - chosen.lower) > _SAME]
     for digits in (2, 3):
@@ -150,7 +151,7 @@ def _exact(candidate: CandidateValue) -> bool:
 
 
 def _figure(value: float, digits: int) -> str:
-    """Return a value with `digits` decimals, or a very large value with five digits."""
+    """Return a value with `digits` decimals; a very large value gets five digits instead."""
     return f"{value:.{digits}f}" if abs(value) < 1e6 else f"{value:.5g}"
 
 

@@ -32,9 +32,9 @@ from gp_active_sensing.util.ties import first_best
 PROTOCOL = 1
 """Version of the protocol; it grows with each incompatible change."""
 _ANSWER_SHOWN = 80
-"""Largest number of characters of a wrong answer in a message."""
+"""Largest number of characters of a wrong answer that a message shows."""
 ENOUGH = 5
-"""Number of starts in a row without an answer after which a program is not started again."""
+"""Number of successive starts without an answer after which a program is not started again."""
 _RUNNING: dict[tuple[int, int], PlannerProcess] = {}
 """Programs by process id and id of the policy object, so that each mission has its own program."""
 _LOCK = threading.Lock()
@@ -44,7 +44,7 @@ _RULE = "the least certain candidate is taken instead"
 
 
 def map_text(topology: Topology) -> dict[str, Any]:
-    """Return the message that describes a map, for use before the first question about the map."""
+    """Return the message that describes a map; it is sent before the first question."""
     n = topology.n
     ways = topology.ways_from(0)
     driven = np.isfinite(ways.seconds) & (ways.seconds > 0.0)
@@ -183,7 +183,7 @@ class PlannerProcess:
     Args:
         program: the running program; None = it does not run.
         map_sent: last map that the program received.
-        barren: number of starts in a row without a valid answer.
+        barren: number of successive starts without a valid answer.
     """
 
     program: PlannerProgram | None = None
@@ -201,7 +201,7 @@ class PlannerProcess:
         """Ask the program a question. Start the program and send the map first, if necessary.
 
         Args:
-            policy: policy with the command of the program, and the additional wait after a start.
+            policy: configuration with the command and with the additional wait after a start.
             topology: map of the question.
             question: function that returns the question, given the time limit for the answer [s].
             seconds: longest wait for the answer [s].
@@ -265,12 +265,12 @@ def _forget(key: tuple[int, int]) -> None:
 
 @dataclass(frozen=True)
 class External:
-    """Policy in which another program chooses the place, from map and belief as JSON.
+    """Policy that sends the map and the belief as JSON to a program, which chooses the place.
 
     The program runs without a shell, with the rights of the user who runs the mission. The program
     receives all data with every decision, and can be restarted at any time. After a late, missing
     or invalid answer, the policy chooses the candidate with the largest standard deviation of the
-    prediction. `Plan.reason` and the log report the reason, and the state counts the failures.
+    prediction. `Plan.reason` and the log report what was wrong, and the state counts the failures.
     ``docs/architecture.md`` has the protocol with an example.
     """
 
@@ -323,7 +323,7 @@ class External:
     def plan(self, request: PlanRequest, state: PolicyState = None) -> tuple[Plan, PolicyState]:
         """Choose the next place; see `Policy.plan`.
 
-        The state has the numbers of questions and of failed questions.
+        The state counts the questions and the failed questions.
         """
         topology, started = request.topology, request.clock()
         seed = int(request.rng.integers(2**31))

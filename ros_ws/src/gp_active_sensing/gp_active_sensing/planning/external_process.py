@@ -23,9 +23,9 @@ PATIENCE = 60.0
 _GRACE = 0.5
 """Time between closing a program's input and killing the program [s]."""
 _SHOWN = 300
-"""Largest number of characters of a line in a message or in the log."""
+"""Largest number of characters of a line that a message or the log shows."""
 _LINES = 200
-"""Largest number of logged lines of standard error in one run of a program."""
+"""Largest number of lines of standard error that are logged in one run of a program."""
 _CHUNK = 1 << 16
 """Largest number of bytes of one system call to a pipe."""
 
@@ -55,8 +55,9 @@ def line_of(message: Mapping[str, Any]) -> bytes:
 class PlannerProgram:
     """Running program. One question is open at a time, and the answer is one line.
 
-    Time-outs use real time. The first `_LINES` lines of standard error are logged. Three threads
-    read answers, read errors and send questions. A full pipe therefore never blocks a mission.
+    Time-outs are in seconds of the computer's clock. The first `_LINES` lines of standard error are
+    logged. Three threads read answers, read errors and send questions. A full pipe therefore never
+    blocks a mission.
 
     Raises:
         ProgramError: the program cannot be started.
@@ -73,7 +74,7 @@ class PlannerProgram:
             raise ProgramError(msg) from error
         self.pid: int = self._process.pid
         self.owner = os.getpid()
-        """Id of the process that started the program. A forked copy does not end the program."""
+        """Id of the process that started the program. Only this process ends the program."""
         self.answered = 0
         self._lock = threading.RLock()
         self._closed = self._ended = False
@@ -167,7 +168,7 @@ class PlannerProgram:
                     rest = rest[os.write(pipe.fileno(), rest) :]
 
     def _line(self, until: float) -> bytes:
-        """Return the next line of standard output, and close the open question."""
+        """Return the next line of standard output, which answers the open question."""
 
         def has_answer() -> bool:
             whole = b"\n" in self._answers or len(self._answers) > LONGEST

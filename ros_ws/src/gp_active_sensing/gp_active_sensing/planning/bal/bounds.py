@@ -12,25 +12,25 @@ from gp_active_sensing.types import BoolArray, FloatArray, IntArray
 from gp_active_sensing.util.ties import NAT, first_best
 
 _KEPT = 24
-"""Approximate number of visiting sequences that the lower bound uses."""
+"""Approximate number of visiting sequences that are kept for the lower bound on a value."""
 _CHUNK = 2_000_000
 """Largest number of entries of a temporary array."""
 
 
 def chain_rule(sequence: CovarianceState) -> tuple[FloatArray, FloatArray]:
-    r"""Return the entropies that bound the value V of a state.
+    r"""Return the entropies in the following bounds on the value V of a state.
 
     .. math:: \max_A \sum_\lambda b(\lambda) H[Z_A | \lambda] \le V
         \le H(b) + \sum_\lambda b(\lambda) \max_A H[Z_A | \lambda]
 
     A is a set of places that the remaining readings can observe. The entropy of the noise is
     subtracted, so no entropy is negative. If there are few visiting sequences, the function
-    enumerates all, and `best` is exact. Otherwise the sequences are greedy, and `best` comes from
-    submodularity. The result is stored in `sequence`.
+    enumerates all of them, and `best` is exact. Otherwise the sequences are greedy, and `best`
+    follows from submodularity. The result is stored in `sequence`.
 
     Returns:
-        fixed: (G, L) joint entropy ``H[Z_A | λ]`` of G feasible visiting sequences.
-        best: (L,) upper bound on ``max_A H[Z_A | λ]`` over all feasible A.
+        fixed: (G, L) joint entropies ``H[Z_A | λ]`` of G feasible visiting sequences.
+        best: (L,) upper bounds on ``max_A H[Z_A | λ]`` over all feasible A.
     """
     if sequence.bounds is None:
         sequence.bounds = _chain_rule(sequence)
@@ -38,7 +38,7 @@ def chain_rule(sequence: CovarianceState) -> tuple[FloatArray, FloatArray]:
 
 
 def children_chain_rule(sequence: CovarianceState) -> tuple[FloatArray, FloatArray]:
-    """Return `chain_rule` after each candidate place: fixed (A, G, L) and best (A, L)."""
+    """Return `fixed` (A, G, L) and `best` (A, L) of `chain_rule` after each candidate place."""
     if sequence.children_bounds is None:
         if sequence.problem.free and sequence.sequences is None:
             sequence.children_bounds = _free_children(sequence)
@@ -54,11 +54,13 @@ def children_chain_rule(sequence: CovarianceState) -> tuple[FloatArray, FloatArr
 def initial_bounds(
     fixed: FloatArray, best: FloatArray, weights: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the bounds ``max_A Σ b H_A`` and ``H(b) + Σ b max_A H_A``, (…, A, S) [nat].
+    """Return lower bounds ``max_g Σ b H_g`` and upper bounds ``H(b) + Σ b max_g H_g`` [nat].
+
+    Both are arrays (…, A, S), with one bound for each branch. g is a visiting sequence.
 
     Args:
-        fixed: (A, G, L) entropies H_A of visiting sequences, see `children_chain_rule`.
-        best: (A, L) upper bounds on these entropies.
+        fixed: (A, G, L) entropies H_g of visiting sequences; see `children_chain_rule`.
+        best: (A, L) upper bounds on the largest H_g.
         weights: (…, A, S, L) weights b of the hyperparameter candidates.
     """
     A, S, L = weights.shape[-3:]
@@ -94,7 +96,7 @@ def _chain_rule(sequence: CovarianceState) -> tuple[FloatArray, FloatArray]:
 
 
 def _thinned(fixed: FloatArray) -> FloatArray:
-    """Keep the best sequences for each λ, for each pair of λ, and on average over λ."""
+    """Keep the best sequence for each λ and each pair of λ, and the best by mean entropy."""
     if len(fixed) <= _KEPT:
         return fixed
     L = fixed.shape[1]
@@ -105,7 +107,10 @@ def _thinned(fixed: FloatArray) -> FloatArray:
 
 
 def _greedy(sequence: CovarianceState) -> tuple[FloatArray, FloatArray]:
-    """Return `chain_rule` from sequences that are greedy for each λ and for the average over λ."""
+    """Return the result of `chain_rule` from greedy sequences.
+
+    One sequence is greedy for each λ, and another one for the average over λ.
+    """
     problem, C = sequence.problem, sequence.covariance
     m = C.shape[1]
     allowed = np.zeros((1, m), dtype=bool)
@@ -130,7 +135,7 @@ def _greedy(sequence: CovarianceState) -> tuple[FloatArray, FloatArray]:
 
 
 def _free_children(sequence: CovarianceState) -> tuple[FloatArray, FloatArray]:
-    """Return `children_chain_rule` for a map without moves."""
+    """Return the result of `children_chain_rule` if every unvisited place may be next."""
     problem = sequence.problem
     sequence.prepare()
     if sequence.k == 2:
@@ -159,7 +164,7 @@ def _free_children(sequence: CovarianceState) -> tuple[FloatArray, FloatArray]:
 
 
 def _free_last(sequence: CovarianceState) -> tuple[FloatArray, FloatArray]:
-    """Return `_free_children` if one reading remains after each candidate place."""
+    """Return the result of `_free_children` if one reading remains after each candidate place."""
     problem, A = sequence.problem, len(sequence.candidates)
     L = len(problem.noise)
     own = np.arange(L)
@@ -195,10 +200,11 @@ def _walks(
     allowed: BoolArray,
     follow: Callable[[IntArray, BoolArray], BoolArray],
 ) -> tuple[FloatArray, FloatArray]:
-    r"""Return joint entropies of greedy sequences, and upper bounds for any k places [nat].
+    r"""Return joint entropies of greedy sequences, and upper bounds on those of any k places [nat].
 
-    For each of A starts there are L + 1 sequences: greedy for each λ, and for the average over λ.
-    For each λ, information is monotone and submodular. Every prefix G_j of a sequence thus gives
+    From each of A start states there are L + 1 sequences. One is greedy for each λ, and the last
+    one for the average over λ. For each λ, information is monotone and submodular. Every prefix G_j
+    of a sequence thus gives the bound
 
     .. math:: \max_{|A| = k} H[Z_A] \le H[Z_{G_j}] + \sum_{\text{k largest}} H[Z_x | Z_{G_j}]
 
@@ -208,15 +214,16 @@ def _walks(
     Args:
         problem: noise, and the check of the deadline.
         k: number of remaining readings.
-        variance: (L, A, m) variances of the noise-free field at each start.
-        column: function that returns the covariances (L, A (L+1), m) of the chosen places
-            (A (L+1),) with all places, at the start of each sequence.
-        allowed: (A, m) mask of the places that may be first.
-        follow: function that returns the next mask, from the chosen places and the present mask.
+        variance: (L, A, m) variances of the noise-free field in each start state.
+        column: function that takes one chosen place for each sequence, (A (L+1),). It returns the
+            covariances (L, A (L+1), m) of these places with all places in the start states.
+        allowed: (A, m) mask of the places that a sequence may visit first.
+        follow: function that returns the mask (A (L+1), m) of the places that may be next, given
+            the chosen places and the present mask.
 
     Returns:
-        total: (A, L + 1, L) joint entropy of each sequence for each λ.
-        best: (A, L) smallest upper bounds.
+        total: (A, L + 1, L) joint entropies of the sequences for each λ.
+        best: (A, L) smallest upper bound for each start state and each λ.
     """
     L, A, m = variance.shape
     W, own = L + 1, np.arange(L)

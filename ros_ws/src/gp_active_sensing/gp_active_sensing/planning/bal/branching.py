@@ -25,19 +25,20 @@ _CHUNK = 1 << 17
 _LARGE_CHUNK = 2_000_000
 """Largest number of entries of a temporary array."""
 _MEDIANS = 1e-3
-"""Margin added to the bound for two readings, because a cell has its median as its reading [nat].
-The margin is four times the largest excess in `tests/reference/test_bounds_random.py`."""
+"""Margin that is added to the upper bound for two readings [nat]. Without it, a value may exceed
+the bound, because the reading of a cell is its median. The margin is four times the largest excess
+in `tests/reference/test_bounds_random.py`."""
 
 
 class EqualProbabilityCells:
     """Branching into S = `samples` cells of equal probability.
 
-    The entropy of the last reading is exact. `reference` (L,) has the entropies of the noise [nat].
-    `bounds` is the configuration key of `Bal`.
+    The entropy of the last reading is exact. `reference` (L,) contains the entropies of the noise
+    [nat]. `bounds` is the value of the key `bounds` of `Bal`.
     """
 
     sound = True
-    """True: the bounds hold for the value of the tree, so they may only become tighter."""
+    """True: the bounds hold for the value of the tree, so only tighter bounds replace them."""
 
     def __init__(self, samples: int, reference: FloatArray, bounds: str = "tight") -> None:
         self.samples = samples
@@ -64,7 +65,7 @@ class EqualProbabilityCells:
     def branch_bounds(self, block: StateBlock, found: Successors) -> tuple[FloatArray, FloatArray]:
         """Return bounds (r, A, S) on the values of the states after each branch [nat].
 
-        If one reading remains and there are few candidates, both bounds are the exact value.
+        If one reading remains and there are few candidates, both bounds equal the exact value.
         """
         sequence = block.sequence
         if sequence.k == 2 and (leaves := sequence.leaves) is not None:
@@ -78,9 +79,10 @@ class EqualProbabilityCells:
         return lower, upper
 
     def _leaf_values(self, block: StateBlock, found: Successors, leaves: LastVisits) -> FloatArray:
-        """Return the (r, A, S) values of the last reading after each branch [nat].
+        """Return the values (r, A, S) of the states after each branch if one reading remains [nat].
 
-        Below the root, a place that cannot be the best choice of a state gets an upper bound.
+        In a block below the root, a candidate place that cannot be the best choice of its state
+        gets upper bounds instead.
         """
         r, A, S = found.probability.shape
         X, L = len(leaves.where), len(self.reference)
@@ -114,7 +116,7 @@ def _leaf_brackets(
     values: FloatArray,
     weights: FloatArray,
 ) -> tuple[FloatArray, Bracket]:
-    """Return weights (L, X S r) and entropy bounds (X S r) of every leaf after every branch.
+    """Return weights (L, X S r), and bounds on the entropy of every leaf after every branch.
 
     Args:
         sequence: covariances before the branches.
@@ -147,11 +149,12 @@ def _leaf_brackets(
 def _largest_entropy(
     leaves: LastVisits, b: FloatArray, known: Bracket, good: BoolArray
 ) -> FloatArray:
-    """Return the (A, S, r) largest entropy of a reading at a leaf after each branch [nat].
+    """Return for each branch the largest entropy of a reading at one of its leaves (A, S, r) [nat].
 
-    For each branch, the function integrates the leaf with the largest upper bound, and then all
-    leaves whose upper bound exceeds the result. Branches outside of the mask `good` (A, S, r) get
-    the upper bound. `b` (L, X S r) are the weights.
+    For each branch, the function computes the entropy at the leaf with the largest upper bound, and
+    then at all leaves whose upper bound exceeds the result. A branch outside of the mask `good`
+    (A, S, r) gets its largest upper bound. `b` (L, X S r) are the weights of the hyperparameter
+    candidates at each of the X leaves after each branch.
     """
     wanted = good.reshape(len(good), -1)
     K = wanted.shape[1]
@@ -187,9 +190,10 @@ class RandomDraws:
         key: seed of the draws. The draws of a state depend only on `key` and the path to the state.
         tau: truncation τ [unit of the readings].
         centre: centre of the truncation interval [unit of the readings].
-        loosening: factor c. Each chain-rule bound is moved outwards by c H(b).
-        most: largest entropy of a reading minus the entropy of its noise [nat]. The bounds for k
-            readings are 0 and k times `most`. None = chain-rule bounds.
+        loosening: factor c. Each chain-rule bound is moved outwards by c H(b), where H(b) is the
+            entropy of the weights.
+        most: largest entropy of a reading minus the entropy of its noise [nat]. The bounds on the
+            value of k readings are then 0 and k times `most`. None = chain-rule bounds.
     """
 
     sound = False
@@ -230,7 +234,7 @@ class RandomDraws:
         return np.stack([self._drawn(block, r).reward for r in range(len(block.row))])
 
     def branch_bounds(self, block: StateBlock, found: Successors) -> tuple[FloatArray, FloatArray]:
-        """Return bounds (r, A, S) on the exact values after each branch, not on drawn values."""
+        """Return bounds (r, A, S) on the exact values after each branch, not on their draws."""
         if self.most is not None:
             lower = np.zeros(found.probability.shape)
             return lower, lower + (block.sequence.k - 1) * self.most
@@ -277,13 +281,15 @@ def last_stage_bounds(
 ) -> tuple[FloatArray, FloatArray]:
     r"""Return bounds (r, A, S) on the values after each branch when one reading remains [nat].
 
-    For every place y that may be next, and the weights b of the branch,
+    Each result is the maximum of the following bound over the places y that may be next, minus the
+    entropy of the noise. The weights after the branch are b.
 
     .. math:: \sum_\lambda b(\lambda) H[Z_y | \lambda] \le H[Z_y] \le \min\Big(
         \sum_\lambda b(\lambda) H[Z_y | \lambda] + H(b),\
         \tfrac12 \log 2\pi e \operatorname{Var}[Z_y] \Big)
 
-    because the Gaussian has the largest entropy of all densities of equal variance.
+    The last bound holds because a Gaussian has the largest entropy of all densities of equal
+    variance.
     """
     sequence, noise = block.sequence, block.sequence.problem.noise
     A, m = len(sequence.candidates), len(sequence.locations)
@@ -324,10 +330,10 @@ def last_stage_bounds(
 
 
 def two_stage_bounds(block: StateBlock, found: Successors, pairs: Pairs) -> FloatArray:
-    r"""Return upper bounds V (r, A, S) on the values after each branch when two readings remain.
+    r"""Return upper bounds (r, A, S) on the value V after each branch when two readings remain.
 
-    A policy observes x, and then chooses a place y ∈ Y by the reading at x. Var is the variance of
-    the mixture over λ. With Var[Z_y | x] = Var[Z_y] - Cov[Z_x, Z_y]² / Var[Z_x],
+    A policy observes x, and then chooses a place y ∈ Y, given the reading at x. Var is the variance
+    of the mixture over λ. With Var[Z_y | x] = Var[Z_y] - Cov[Z_x, Z_y]² / Var[Z_x],
 
     .. math:: V \le \max_x \sum_\lambda b(\lambda) \big(H[Z_x | \lambda] + \max_y
         H[Z_y | Z_x, \lambda]\big) + J(x) + \sum_{y \in Y} J(y | x), \qquad

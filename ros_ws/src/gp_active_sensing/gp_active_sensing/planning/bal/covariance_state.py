@@ -1,8 +1,8 @@
 """Possible drives of one decision, and the posterior covariance after a set of visits.
 
 Posterior covariances do not depend on the values of readings. All branches of the search that visit
-the same places therefore share one `CovarianceState`. A visit of x with the covariance column c is
-a rank-one downdate, C <- C - c cᵀ / (c_x + σ_n²).
+the same places therefore share one `CovarianceState`. A visit of place x changes the covariance
+matrix by a rank-one downdate, C <- C - c cᵀ / (c_x + σ_n²), where c is the column of x.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from gp_active_sensing.types import BoolArray, Budget, FloatArray, IntArray
 DELICATE = 1e-8
 """Ratio of noise variance to field variance below which covariances are clipped."""
 MOST_LEAVES = 8
-"""Largest number of places for the last reading whose entropies are all computed."""
+"""Largest number of possible places of the last reading for which each entropy is computed. If
+there are more places, their entropies are only bounded."""
 
 
 _ENTRY, _MOVE = 800, 700
@@ -60,7 +61,8 @@ class DecisionProblem:
         unavailable: places that must not be chosen.
         noise: (L,) noise variances.
         reference: (L,) entropy of the noise, subtracted from the entropy of every reading [nat].
-        cap: largest number of visiting sequences to enumerate. Above `cap`, bounds are greedy.
+        cap: largest number of visiting sequences to enumerate. If there are more, the bounds come
+            from greedy sequences.
         check: function that raises `Deadline` when the time is over.
         constraint: budget that every sequence obeys; None = the budget forbids no drive.
     """
@@ -89,7 +91,7 @@ class DecisionProblem:
         self.nbytes = 0
         """Approximate memory of the covariances and the stored drives [bytes]."""
         self.delicate = False
-        """True if the noise is as small as rounding errors, and covariances must be clipped."""
+        """True if the noise is so small that rounding errors of covariances must be clipped."""
         self._enumerated: dict[Hashable, ReachableSet] = {}
         self._drives: dict[Hashable, dict[int, FeasibleMove]] = {}
         self._next: dict[Hashable, IntArray] = {}
@@ -99,7 +101,7 @@ class DecisionProblem:
     def candidates(
         self, at: int | None, visited: Collection[int], left: Budget | None = None
     ) -> IntArray:
-        """Return the sorted places that may be next after `visited`, with the budget `left`."""
+        """Return the sorted places that may be next after `visited` within the budget `left`."""
         if self.constraint is not None:
             return np.array(list(self._affordable(at, frozenset(visited), left)), dtype=np.int64)
         key = self.state(at, frozenset(visited), left)
@@ -117,7 +119,7 @@ class DecisionProblem:
     def after(
         self, at: int | None, visited: frozenset[int], left: Budget | None, x: int
     ) -> tuple[frozenset[int], Budget | None]:
-        """Return the visited places and the remaining budget after driving to `x`."""
+        """Return the visited places and the remaining budget after a drive to `x`."""
         if self.constraint is None:
             return visited | {x}, None
         drive = self._affordable(at, visited, left)[x]
@@ -150,7 +152,7 @@ class DecisionProblem:
         return known
 
     def entropy(self, variance: FloatArray) -> FloatArray:
-        """Return ``H[Z|λ]`` minus the entropy of the noise, for field variances (L, …) [nat]."""
+        """Return the entropies of readings minus those of their noise (L, …) [nat]."""
         shape = (-1,) + (1,) * (variance.ndim - 1)
         noise, reference = self.noise.reshape(shape), self.reference.reshape(shape)
         return gaussian_entropy(variance + noise) - reference
@@ -158,7 +160,7 @@ class DecisionProblem:
     def outlook(
         self, at: int | None, visited: frozenset[int], k: int, left: Budget | None = None
     ) -> ReachableSet:
-        """Return the places and sequences that can follow `visited` with k remaining readings.
+        """Return the places that can follow `visited` in k readings, and the number of sequences.
 
         If there are more sequences than `cap`, the places are those of `Topology.reachable`, which
         are a superset of the places in the sequences.
@@ -174,7 +176,7 @@ class DecisionProblem:
         return ReachableSet(reach, self.free_sequences(len(reach), k) if self.free else None)
 
     def free_sequences(self, places: int, k: int) -> int | None:
-        """Return the number of ordered sequences of k out of `places`; None = more than `cap`."""
+        """Return the number of sequences of k among `places` places; None = more than `cap`."""
         count = math.perm(places, min(k, places))
         return count if count <= self.cap else None
 
@@ -208,10 +210,10 @@ class LastVisits(NamedTuple):
     """Last visits (leaves) after each candidate place, for a state with two remaining readings.
 
     Args:
-        owner: (X,) number of the candidate before each leaf.
+        owner: (X,) index of the candidate that is visited before each leaf.
         where: (X,) index of each leaf in the state's `locations`.
         variance: (L, X) predictive variances with the noise.
-        entropy: (L, X) entropies minus the entropy of the noise [nat].
+        entropy: (L, X) entropies of the readings minus the entropy of the noise [nat].
         starts: (A,) index of the first leaf after each candidate.
     """
 
@@ -223,7 +225,7 @@ class LastVisits(NamedTuple):
 
     @property
     def parts(self) -> list[slice]:
-        """Slices of the leaves after each candidate place."""
+        """For each candidate place, the slice of the leaves after it."""
         ends = (*self.starts[1:].tolist(), len(self.owner))
         return [slice(*part) for part in zip(self.starts.tolist(), ends, strict=True)]
 
@@ -231,20 +233,23 @@ class LastVisits(NamedTuple):
 class Pairs(NamedTuple):
     """Pairs of last visits after each candidate place, for a state with three remaining readings.
 
-    Predictive variances contain the noise. The entropy of the noise is subtracted from entropies.
+    A first visit follows the candidate, and a second visit follows the first one. Predictive
+    variances contain the noise. The entropy of the noise is subtracted from entropies.
 
     Args:
-        move: (G,) number of the candidate before each first visit.
+        move: (G,) index of the candidate before each first visit.
         first: (G,) index of each first visit in the state's `locations`.
-        variance: (L, G) predictive variance of the first visit after the candidate.
-        entropy: (L, G) largest joint entropy of the first visit and a second visit [nat].
-        visit: (P,) number of the first visit in each pair.
+        variance: (L, G) predictive variance at each first visit, given the candidate.
+        entropy: (L, G) entropy of each first visit plus the largest entropy of a second visit that
+            follows it [nat].
+        visit: (P,) index in `first` of the first visit in each pair.
         second: (P,) index of each second visit in `locations`.
-        other: (L, P) predictive variance of the second visit after the candidate.
-        shared: (L, P) covariance of the two visits.
-        last: (L, P) predictive variance of the second visit after the first visit.
+        other: (L, P) predictive variance at the second visit, given the candidate.
+        shared: (L, P) covariance of the two visits, given the candidate.
+        last: (L, P) predictive variance at the second visit, given the candidate and the first
+            visit.
         starts: (G,) index of the first pair with each first visit.
-        moves: (A,) index in `move` of each candidate's first entry.
+        moves: (A,) index in `move` of the first entry of each candidate.
     """
 
     move: IntArray
@@ -267,13 +272,13 @@ class CovarianceState:
         problem: possible drives and noise.
         k: number of remaining readings.
         visited: places visited since the root.
-        locations: (m,) places of the covariance; they contain all later candidates.
+        locations: (m,) places of the covariance; all later candidates are among them.
         candidates: (A,) indices in `locations` of the places that may be next.
         sequences: number of visiting sequences after this state; None = more than ``problem.cap``.
         covariance: (L, m, m) posterior covariance of the noise-free field, or a function that
             computes the covariance.
-        latent: function that computes the (L, A) variances of the candidates. With `latent`, a
-            state with one remaining reading needs no covariance.
+        latent: function that computes the (L, A) variances of the field at the candidates. With
+            `latent`, a state with one remaining reading needs no covariance.
         at: place of the probe.
         left: remaining budget of a problem with a constraint; None = the whole budget.
     """
@@ -357,7 +362,7 @@ class CovarianceState:
         self.problem.nbytes += kept + rows.nbytes + self.gain.nbytes
 
     def child(self, a: int) -> CovarianceState:
-        """Return the state after visiting candidate number `a`."""
+        """Return the state after a visit of the candidate with index `a`."""
         existing = self.children[a]
         if existing is not None:
             return existing
@@ -408,7 +413,7 @@ class CovarianceState:
         return compute
 
     def _latent_after(self, a: int | IntArray, where: IntArray) -> FloatArray:
-        """Return the (L, k) variances of the field at places, each after one candidate place."""
+        """Return the variances (L, k) of the field at `where` after visits of candidates `a`."""
         variance = self.diagonal[:, where] - self._rows[:, a, where] * self.gain[:, a, where]
         return np.asarray(np.maximum(variance, 0.0))
 
@@ -433,7 +438,10 @@ class CovarianceState:
 
     @cached_property
     def leaves(self) -> LastVisits | None:
-        """Last visits of a state with k = 2; None if there are too many, or a dead end."""
+        """Last visits of a state with k = 2.
+
+        None = no visit, or more than `MOST_LEAVES` visits, can follow one of the candidates.
+        """
         self.prepare()
         problem, follow = self.problem, list[IntArray]()
         for x in self.locations[self.candidates].tolist():
@@ -454,7 +462,10 @@ class CovarianceState:
 
     @cached_property
     def pairs(self) -> Pairs | None:
-        """Pairs of last visits of a state with k = 3; None = a map without moves, or no pairs."""
+        """Pairs of last visits of a state with k = 3.
+
+        None = every unvisited place may be next, or `leaves` is None after one of the candidates.
+        """
         if self.problem.free or not len(self.candidates):
             return None
         found: list[tuple[FloatArray | IntArray, ...]] = []

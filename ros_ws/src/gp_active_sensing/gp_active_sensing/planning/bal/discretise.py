@@ -19,7 +19,8 @@ from gp_active_sensing.util.ties import first_best
 
 _LOG_2PI = math.log(2.0 * math.pi)
 _OFFSETS = np.array([-2.8, -1.6, -0.8, 0.0, 0.8, 1.6, 2.8])
-"""Points at which a component's distribution function is tabulated [standard deviations]."""
+"""Distances from a component's mean at which its distribution function is tabulated [standard
+deviations]."""
 _CHUNK = 1 << 18
 """Largest number of entries of a table of distribution functions."""
 _OFF = 0.01
@@ -27,10 +28,11 @@ _OFF = 0.01
 _SKEW, _EXCESS = 0.4, 0.8
 """Largest skewness and excess kurtosis for which the cells are computed from four moments."""
 _AWAY, _NARROW = 1.5, 0.5
-"""Largest offset of a component's mean, and smallest standard deviation of a component, for which
-the cells are computed from four moments [standard deviations of the mixture]."""
+"""Largest offset of a component's mean from the mean of the mixture, and smallest standard
+deviation of a component, for which the cells are computed from four moments [standard deviations of
+the mixture]."""
 _NEGLIGIBLE = 1e-6
-"""Weight below which a component has no effect on the cells, relative to the largest weight."""
+"""Weight, relative to the largest weight, below which a component has no effect on the cells."""
 
 
 class Successors(NamedTuple):
@@ -119,7 +121,7 @@ def _cut(
     """Divide K mixtures (L, K) into S cells.
 
     Returns:
-        below: (L, S-1, K) probability of each component below each boundary.
+        below: (L, S-1, K) probability that a component is below a boundary between cells.
         medians: (S, K) medians of the cells.
     """
     points, near = _expanded(b, m, std, samples)
@@ -141,7 +143,7 @@ def _cut(
 
 
 def _below(cuts: FloatArray, m: FloatArray, std: FloatArray) -> FloatArray:
-    """Return the (L, C, K) probability of each component (L, K) below cuts (C, K)."""
+    """Return the probability (L, C, K) that a component (L, K) is below a cut (C, K)."""
     t = cuts - m[:, None]
     t /= std[:, None]
     return np.asarray(ndtr(t, out=t))
@@ -215,7 +217,7 @@ def by_draws(
         weights: (L,) weights b of the hyperparameter candidates.
         mean: (L, A) predictive means.
         variance: (L, A) predictive variances with the noise.
-        reference: expected entropy of the noise, subtracted from the reward [nat].
+        reference: expected entropy of the noise, which is subtracted from the reward [nat].
         samples: number S of draws.
         rng: source of randomness, seeded by the path to the state.
         limit: interval to which readings are clipped.

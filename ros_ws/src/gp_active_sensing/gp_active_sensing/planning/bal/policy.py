@@ -41,19 +41,22 @@ _ANY = 2**62
 
 @dataclass(frozen=True)
 class Bal:
-    r"""Nonmyopic choice of the most informative place, N' readings ahead.
+    r"""Policy that looks N' readings ahead and chooses the most informative next place.
 
-    The value of the next readings is their joint entropy [Hoang2014, Eq. 6],
+    The value V_n of stage n is the joint entropy of the remaining readings, given the earlier
+    readings z_D [Hoang2014, Eq. 6],
 
     .. math:: V_n(z_D) = \max_x H[Z_x | z_D] + E[V_{n+1}(z_D \cup \{Z_x\}) | z_D].
 
-    The expectation is over S branches for each candidate place. The search ends at its limit, or
-    when the bounds on the value differ by at most α. With `cells`, the bounds always hold for the
-    value of the tree (docs/theory.md). With `draws` (the published truncated sampling, Eq. 8), the
-    bounds hold for the value of Eq. 6, and the sampled value may lie outside.
+    The expectation is over S branches for each candidate place. The search ends at the limit of
+    the request, or when the bounds on the value differ by at most α. With `cells`, the bounds
+    always hold for the value of the tree (docs/theory.md). With `draws` (the published truncated
+    sampling, Eq. 8), the bounds hold for the value of Eq. 6, and the sampled value may lie outside
+    of them.
 
-    Every sequence of places obeys the limits on metres and seconds, with the drive to the end
-    place. Readings on the way to a place (`map.reach`) cost the budget, but the value ignores them.
+    Every sequence of places, together with the drive to the end place, obeys the limits on metres
+    and seconds. Readings on the way to a place (`map.reach`) are subtracted from the budget, but
+    the value ignores them.
 
     If the belief has more than `candidates` hyperparameter candidates, similar hyperparameter
     candidates are merged first (`beliefs.joined`).
@@ -125,10 +128,10 @@ class Bal:
     max_sequences: ClassVar[int] = 2000
     """Largest number of visiting sequences that are enumerated for exact bounds."""
     memory: ClassVar[float] = 1000.0
-    """Memory of a tree at which the search ends [MB]."""
+    """Size that a tree may reach in memory before the search ends [MB]."""
 
     def __post_init__(self) -> None:
-        """Reject keys of `draws` with `cells`, and `loosening` with constant bounds."""
+        """Reject `loosening` with `cells` or constant bounds, and constant bounds with `cells`."""
         if self.discretisation == "cells" and self.bounds == "constant":
             msg = "bounds: constant is of discretisation: draws; with cells take tight"
             raise ConfigError(msg)
@@ -142,8 +145,9 @@ class Bal:
     def plan(self, request: PlanRequest, state: PolicyState = None) -> tuple[Plan, PolicyState]:
         """Choose the next place; see `Policy.plan`.
 
-        The bounds in the plan refer to the value of the next N' readings. If time ends before the
-        first bounds, the place of largest expected entropy is chosen, with bounds for one reading.
+        The bounds in the plan refer to the value of the next N' readings. If the time ends
+        before these bounds are known, the policy chooses the place with the largest expected
+        entropy. The bounds then refer to one reading.
         """
         belief, topology, pending = request.belief, request.topology, request.pending
         limit, clock = request.limit, request.clock
@@ -207,7 +211,7 @@ class Bal:
         problem: DecisionProblem,
         options: Candidates,
     ) -> tuple[CovarianceState, FloatArray, FloatArray]:
-        """Return covariances, means (L, m) and weights (L,) of the root, and set the noise."""
+        """Return the root's covariances, means (L, m) and weights (L,). Update `problem.noise`."""
         belief, at, remaining = request.belief, request.at, request.remaining
         horizon = self.horizon
         if remaining.readings is not None:
@@ -291,7 +295,7 @@ def _answer(tree: Tree, options: Candidates, alpha: float, offset: float, second
 
 
 def _preview(root: StateBlock, best: int) -> tuple[int, ...]:
-    """Return the chosen place, and the places that follow along middle branches of the tree."""
+    """Return the chosen place, and the places that follow if each reading has the middle branch."""
     waypoints: list[int] = []
     found: tuple[StateBlock, int] | None = (root, 0)
     choice = best
@@ -309,7 +313,7 @@ def _preview(root: StateBlock, best: int) -> tuple[int, ...]:
 
 
 def _myopic(belief: Belief, options: Candidates, pending: Collection[int], seconds: float) -> Plan:
-    """Return the plan without a tree, with bounds ``Σ b H_λ ≤ H[Z_x] ≤ Σ b H_λ + H(b)``."""
+    """Return a plan that needs no tree; its bounds are ``Σ b H_λ ≤ H[Z_x] ≤ Σ b H_λ + H(b)``."""
     weights = belief.weights
     expected = expected_entropy(belief, weights, options.locations, pending)
     most = float(discrete_entropy(weights))

@@ -1,4 +1,4 @@
-"""States of the search with the same visited places, in one array."""
+"""Blocks of states of the search; all states of a block have the same visited places."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class StateBlock:
 
     Args:
         sequence: covariances after the visited places.
-        parent: block whose branches at candidate `move` are these states; None at the root.
-        row: (r,) row of each state's parent in the parent block.
-        branch: (r,) branch of the parent's state that leads to each state.
+        parent: block whose branches at candidate `move` lead to these states; None at the root.
+        row: (r,) row of each state's parent state in `parent`.
+        branch: (r,) index of the branch that leads from the parent state to each state.
         reach: (r,) probability of the readings on the path, given the visited places.
         mean: (r, L, m) posterior means of ``sequence.locations``.
         weights: (r, L) weights of the hyperparameter candidates.
@@ -53,7 +53,7 @@ class StateBlock:
         return (*above, self.move, int(self.branch[row]))
 
     def child(self, row: int, move: int, branch: int) -> tuple[StateBlock, int] | None:
-        """Return block and row of the state after a branch; None = not expanded."""
+        """Return the block and the row of the state after a branch; None = it is not expanded."""
         for block in self.children.get(move, ()):
             found = np.flatnonzero((block.row == row) & (block.branch == branch))
             if found.size:

@@ -20,7 +20,7 @@ from gp_active_sensing.util.ties import NAT, by_size, first_best
 _ENTRIES = 60_000
 """Largest number of values that one step of the gap-directed search computes."""
 _WORTH = 0.02
-"""Smallest probability-weighted gap of an expanded branch, relative to the largest such gap."""
+"""Smallest probability-weighted gap of an expanded branch, as a fraction of the largest gap."""
 
 Room = Callable[[], int]
 """Function that returns the remaining number of expansions."""
@@ -82,7 +82,7 @@ class Tree:
         return self.root
 
     def expand(self, parent: StateBlock, a: int, row: IntArray, i: IntArray) -> StateBlock:
-        """Expand the branches `i` (r,) at candidate number `a` of the states `row` (r,) in a block.
+        """Expand one branch of each state `row` (r,) of a block: branch `i` (r,) at candidate `a`.
 
         Call `back_up` afterwards to update the bounds of all states on the path to the root.
 
@@ -205,10 +205,10 @@ def _cost(block: StateBlock, a: int) -> int:
 def _frontier(
     block: StateBlock, rows: IntArray, *, exact: bool = False
 ) -> Iterator[tuple[StateBlock, int, IntArray, IntArray, FloatArray]]:
-    """Yield (block, candidate, rows, branches, gaps) of branches that `gap_directed` may expand.
+    """Yield the branches to expand in `gap_directed`, as (block, candidate, rows, branches, gaps).
 
-    The optimistic policy reaches the states `rows` (r,) of the block. With `exact`, values within a
-    rounding error are not ties.
+    `rows` (r,) are the states of the block that the optimistic policy reaches. Unless `exact` is
+    True, values that differ only by a rounding error are ties.
     """
     found = block.successors
     if found is None or block.branch_upper is block.branch_lower:  # exact values have no gap
@@ -233,12 +233,12 @@ def _frontier(
 
 
 def published(tree: Tree, alpha: float, room: Room) -> None:
-    """Search by Algorithm 1. [Hoang2014].
+    """Search by Algorithm 1 of [Hoang2014].
 
-    From a state, EXPLORE considers the successors whose gap exceeds α. EXPLORE follows the
+    From a state, the step EXPLORE considers the successors whose gap exceeds α. EXPLORE follows the
     successor with the largest lower bound, and queues the other successors. The search continues
-    with the queued state of largest lower bound, until the root's gap is at most α. The upper bound
-    breaks ties.
+    with the queued state of largest lower bound, until the root's gap is at most α. Among equal
+    lower bounds, the largest upper bound decides.
     """
     if tree.gap <= alpha or room() < 1:
         return
@@ -271,8 +271,8 @@ def published(tree: Tree, alpha: float, room: Room) -> None:
 def exhaustive(tree: Tree, alpha: float, room: Room) -> None:
     """Expand every state, one stage after another, without pruning by bounds.
 
-    With the published draws, the bounds may exclude the value of Eq. 8. Only this search always
-    finds that value.
+    With the published draws, the value of the tree [Hoang2014, Eq. 8] may lie outside of the
+    bounds. Only this search always finds that value.
     """
     if room() < 1:
         return

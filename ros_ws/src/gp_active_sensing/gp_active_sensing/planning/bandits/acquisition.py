@@ -24,7 +24,8 @@ _FAR = 1e6
 """Largest distance below the incumbent for which ``erfcx`` is evaluated [standard deviations]."""
 _LOG_ROOT_2PI = 0.5 * math.log(2.0 * math.pi)
 _CERTAIN = 7.5
-"""Distance above its mean that the field at a place never exceeds [standard deviations]."""
+"""Distance above its mean that the field at a place is assumed never to exceed [standard
+deviations]."""
 _TOLERANCE = 1e-8
 """Largest error of the integral, as a fraction of the length of the integration range."""
 _INTERVALS = 16
@@ -33,9 +34,10 @@ _NARROWEST = 1e-13
 _CHUNK = 1_000_000
 """Largest number of entries of a temporary array."""
 _RARE = 1e-9
-"""Probability below which at most one place is assumed to exceed a level."""
+"""Probability that the field exceeds a level at any place. If the probability is smaller than this
+number, the field is assumed to exceed the level at one place at most."""
 _LARGE = 0.5
-"""Largest probability of exceeding a level at which ESTa fits a Gaussian tail."""
+"""ESTa fits a Gaussian tail at a level that the field exceeds with at most this probability."""
 _DEVIATIONS = 3.0
 """Number of standard deviations that are added to the mean to rank places before a draw."""
 _JITTER = 1e-8
@@ -113,7 +115,7 @@ def log_expected_improvement(u: FloatArray, std: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True)
 class ExpectedImprovement(Improvement, Bandit):
-    """Largest expected improvement on the best place so far, ``argmax_x E[max(f(x) - m, 0)]``.
+    """Policy that chooses the largest expected improvement, ``argmax_x E[max(f(x) - m, 0)]``.
 
     m is the incumbent plus the margin. The default margin is 0. [Mockus1978; Srinivas2010, Sec. 6]
     """
@@ -125,11 +127,11 @@ class ExpectedImprovement(Improvement, Bandit):
 
 @dataclass(frozen=True)
 class ProbabilityOfImprovement(Improvement, Bandit):
-    """Most probable improvement on the best place so far, ``argmax_x Pr{f(x) > m} = Φ(u)``.
+    """Policy that chooses the most probable improvement, ``argmax_x Pr{f(x) > m}``.
 
-    ``u = (μ - m)/σ``, and m is the incumbent plus the margin. The default margin is a quarter of
-    the noise's standard deviation. Without a margin, the policy chooses the incumbent's place
-    forever. [Mockus1989; Srinivas2010, Sec. 6]
+    The probability is ``Φ(u)`` with ``u = (μ - m)/σ``. m is the incumbent plus the margin. The
+    default margin is a quarter of the noise's standard deviation. Without a margin, the policy
+    chooses the incumbent's place forever. [Mockus1989; Srinivas2010, Sec. 6]
     """
 
     noise_share: ClassVar[float] = 0.25
@@ -156,9 +158,9 @@ def est_a(mean: FloatArray, std: FloatArray, best: float | None) -> float:
     """Return the estimate ESTa of the maximum, ``m̂ = m₀ + s p₀ √(π/2)``.
 
     ESTa models the tail of the maximum as half a Gaussian. p₀ is the probability that the field
-    exceeds m₀ at any place. p₁ is the probability that the field exceeds ``m₀ + h``. The standard
-    deviation is ``s = h / √(-2 log p₁)``. The step h is the largest σ, doubled until ``p₁ ≤ ½``.
-    The result is at least the largest mean. [Wang2016, Sec. 3; Kathuria2016]
+    exceeds m₀ at one place or more. p₁ is this probability for the level ``m₀ + h``. The Gaussian
+    has the standard deviation ``s = h / √(-2 log p₁)``. The step h is the largest σ, doubled until
+    p₁ is at most ½. The result is at least the largest mean. [Wang2016, Sec. 3; Kathuria2016]
 
     Args:
         mean: (n,) means μ of all places.
@@ -274,9 +276,10 @@ class MaximumEstimate(Incumbent):
 
 @dataclass(frozen=True)
 class Est(MaximumEstimate, Bandit):
-    """Place most likely to reach the estimated maximum, ``argmin_x (m̂ - μ(x))/σ(x)``.
+    """Policy that chooses the place most likely to reach m̂, ``argmin_x (m̂ - μ(x))/σ(x)``.
 
-    The chosen place also has the largest ``μ + √β_t σ`` for ``√β_t = min_x (m̂ - μ)/σ``. [Wang2016]
+    m̂ is the estimated maximum of the field. The chosen place also has the largest ``μ + √β_t σ``
+    for ``√β_t = min_x (m̂ - μ)/σ``. [Wang2016]
     """
 
     def scores(self, view: View, belief: Belief, rng: np.random.Generator) -> FloatArray:
@@ -286,17 +289,18 @@ class Est(MaximumEstimate, Bandit):
 
 @dataclass(frozen=True)
 class Thompson(Bandit):
-    """Highest place of a field that is drawn at random from the belief.
+    """Policy that draws a field from the belief, and chooses the place of its maximum.
 
-    A hyperparameter candidate is drawn by its weight, then the field given this candidate. The
-    draw ignores pending places. [Thompson1933; Russo2014]
+    First a hyperparameter candidate is drawn with the probability that equals its weight. Then the
+    field is drawn, given this candidate. The draw ignores pending places. [Thompson1933; Russo2014]
     """
 
     joint: ClassVar[int] = 500
-    """Largest number of places that are drawn, those with the largest ``μ + 3σ``."""
+    """Largest number of places at which the field is drawn. If there are more, only the places with
+    the largest ``μ + 3σ`` are used."""
 
     def scores(self, view: View, belief: Belief, rng: np.random.Generator) -> FloatArray:
-        """Return the drawn values; places that are not drawn get the smallest drawn value."""
+        """Return the drawn values; places without a draw get the smallest drawn value."""
         kept = np.arange(view.locations.size)
         if kept.size > self.joint:
             highest = by_size(view.mean + _DEVIATIONS * view.std)
@@ -329,7 +333,7 @@ def posterior_draw(belief: Belief, locations: IntArray, rng: np.random.Generator
 
 @dataclass(frozen=True)
 class MeanOnly(Bandit):
-    """Largest posterior mean, ``argmax_x μ(x)``, without exploration. [Srinivas2010, Sec. 6]."""
+    """Policy that chooses the largest mean, ``argmax_x μ(x)``. [Srinivas2010, Sec. 6]."""
 
     def scores(self, view: View, belief: Belief, rng: np.random.Generator) -> FloatArray:
         """Return ``μ`` [unit of the readings]."""
@@ -338,7 +342,7 @@ class MeanOnly(Bandit):
 
 @dataclass(frozen=True)
 class VarianceOnly(Bandit):
-    """Largest posterior variance, ``argmax_x σ(x)``. [Srinivas2010, Eq. 4]."""
+    """Policy that chooses the largest variance, ``argmax_x σ(x)``. [Srinivas2010, Eq. 4]."""
 
     def scores(self, view: View, belief: Belief, rng: np.random.Generator) -> FloatArray:
         """Return ``σ`` [unit of the readings]."""

@@ -27,7 +27,7 @@ MOST_GOALS = 10_000
 """Largest number of goals for which every goal is scored."""
 # More goals are divided into groups, and the goals of the best groups are divided again.
 _GROUPS, _BEST = 500, 25
-"""Number of groups into which goals are divided, and number of best groups that are kept."""
+"""Number of groups into which goals are divided, and number of best groups whose goals are kept."""
 
 
 @dataclass(frozen=True)
@@ -40,10 +40,10 @@ class View:
         locations: (m,) places to choose from.
         mean: (m,) expectations of the field at `locations`.
         std: (m,) standard deviations of the field, as if pending places had been observed.
-        noise_variance: noise variance of a reading, averaged over the hyperparameter candidates; if
-            readings are transformed, the median over the places.
+        noise_variance: noise variance of a reading, averaged over the hyperparameter candidates. If
+            readings are transformed, it is the median of the noise variances at the places.
         best: largest average reading of an observed place; None before the first reading.
-        stage: number t ≥ 1 of the decision or of the batch, for the confidence width √β_t.
+        stage: index t ≥ 1 of the decision or of the batch, for the confidence width √β_t.
         size: number of places of the map.
         everywhere: (n,) means and (n,) standard deviations of all places. On a map of more than
             `MOST_GOALS` places, only the examined places are included.
@@ -70,14 +70,14 @@ def view_of(
 ) -> View:
     """Return the means and standard deviations of the field, for the scores of a policy.
 
-    Moments average over the hyperparameter candidates λ with weights b(λ): ``μ = Σ b μ_λ`` and
-    ``σ² = Σ b (σ_λ² + (μ_λ - μ)²)``.
+    The field is a mixture over the hyperparameter candidates λ with the weights b(λ), so
+    ``μ = Σ b μ_λ`` and ``σ² = Σ b (σ_λ² + (μ_λ - μ)²)``.
 
     Args:
         belief: belief over the field; it is not changed.
         locations: (m,) places to choose from.
         pending: places that other probes are going to observe.
-        stage: number t ≥ 1 of the decision or of the batch, for the confidence width √β_t.
+        stage: index t ≥ 1 of the decision or of the batch, for the confidence width √β_t.
         sign: 1 to maximise the field, -1 to minimise it.
         only: True to examine only `locations`; False to examine the whole map.
     """
@@ -138,9 +138,10 @@ def _best_average(belief: Belief, sign: float) -> float | None:
 
 @dataclass(frozen=True)
 class Bandit(ABC):
-    """Base class of policies that choose the place with the largest score, observed or not.
+    """Base class of policies that choose the place with the largest score.
 
-    Among places with equal scores, the shortest drive decides. A new policy overrides `scores`.
+    Observed places may be chosen. Among places with equal scores, the shortest drive decides. A new
+    policy overrides `scores`.
     """
 
     revisits: ClassVar[bool] = True
@@ -197,7 +198,10 @@ class Bandit(ABC):
     def _promising(
         self, reach: ReachableGoals, request: PlanRequest, stage: int
     ) -> tuple[ReachableGoals, View]:
-        """Return the goals of the groups with the best middles, and the view of the middles."""
+        """Return the goals of the groups with the best middle goals, and the view of these goals.
+
+        The view contains the middle goals of all groups.
+        """
         groups = nearby_groups(request.topology.points, reach.locations, _GROUPS)
         groups.sort(key=lambda group: int(group[group.size // 2]))
         middles = np.array([group[group.size // 2] for group in groups])
@@ -248,12 +252,12 @@ def plan_to(
 
 
 def stage_of(state: PolicyState) -> int:
-    """Return the number t ≥ 1 of the next decision, from the state of a policy."""
+    """Return the index t ≥ 1 of the next decision, given the state of a policy."""
     return 1 if state is None else int(state["stage"]) + 1
 
 
 def next_state(state: PolicyState, **more: Any) -> dict[str, Any]:
-    """Return the state after one more decision, with the entries `more` replaced."""
+    """Return the state after one more decision, with `more` as new or replaced entries."""
     return {**(state or {}), "stage": stage_of(state), **more}
 
 

@@ -32,7 +32,7 @@ Widths: TypeAlias = Callable[[int, IntArray, FloatArray], float]
 
 @dataclass(frozen=True)
 class BySchedule(Schedule):
-    """Confidence widths ``√β_t`` of GP-UCB. [Srinivas2010]."""
+    """Configuration keys for the confidence widths ``√β_t`` of GP-UCB. [Srinivas2010]."""
 
     def widths(self, view: View, belief: Belief) -> Widths:
         """Return the function that computes √β_t; see `Schedule`."""
@@ -41,10 +41,11 @@ class BySchedule(Schedule):
 
 @dataclass(frozen=True)
 class ByEstimate(MaximumEstimate):
-    """Confidence widths ``√β_t = min_x (m̂ - μ(x))/σ(x)`` of EST. [Kathuria2016, Lemma 3.1].
+    """Configuration keys for the confidence widths of EST. [Kathuria2016, Lemma 3.1].
 
-    m̂ is the maximum over the whole map, estimated at the start of the batch. The minimum is over
-    the places to choose from. The place of the minimum also has the largest ``μ + √β_t σ``.
+    The width is ``√β_t = min_x (m̂ - μ(x))/σ(x)``, where x runs over the places to choose from. The
+    estimate m̂ of the maximum over the whole map is computed at the start of the batch. The place x
+    with the minimum also has the largest ``μ + √β_t σ``.
     """
 
     def widths(self, view: View, belief: Belief) -> Widths:
@@ -54,7 +55,7 @@ class ByEstimate(MaximumEstimate):
 
 
 def assign(costs: FloatArray) -> list[int | None]:
-    """Assign goals to as many probes as possible, with the least total cost. [Kuhn1955].
+    """Assign goals to as many probes as possible, so that the total cost is least. [Kuhn1955].
 
     Args:
         costs: (k, g) cost for each probe to drive to each goal; infinite if there is no route.
@@ -83,12 +84,13 @@ def assign(costs: FloatArray) -> list[int | None]:
 
 
 class Start(NamedTuple):
-    """Data for the choice of a batch, from the belief before any member is observed.
+    """Data for the choice of a batch.
 
     Args:
-        view: means and standard deviations, without regard to pending places. ``view.stage`` is
-            the number t of the first member's reading, or of the batch (`Batch.in_rounds`).
-        belief: belief over the field.
+        view: means and standard deviations of the field; pending places have no effect on them.
+            ``view.stage`` is the index t of the reading of the first member. If `Batch.in_rounds`
+            is True, it is the index t of the batch instead.
+        belief: belief over the field before any member is observed.
         topology: the map.
         members: places of the batch so far; they are the waypoints of other probes.
         lead: first member of the batch; None = not chosen yet.
@@ -104,7 +106,7 @@ class Start(NamedTuple):
 
     @property
     def stage(self) -> int:
-        """Number t ≥ 1 of the next member's reading, for policies whose t counts readings."""
+        """Index t ≥ 1 of the reading of the next member, for policies whose t counts readings."""
         return self.view.stage + len(self.members)
 
     def upper(self) -> FloatArray:
@@ -117,9 +119,9 @@ class Start(NamedTuple):
 class Batch(Bandit):
     """Base class of policies that choose a batch of goals for several probes.
 
-    Probes that wait at the same time get their goals together, with the least total driving time.
-    A probe that waits alone gets the next member of the current batch. A new policy overrides
-    `choose`.
+    Probes that wait at the same time get their goals together, so that the total driving time is
+    minimal. A probe that waits alone gets the next member of the current batch. A new policy
+    overrides `choose`.
     """
 
     in_rounds: ClassVar[bool] = False
@@ -184,7 +186,7 @@ class _BatchQuestion:
         """First member of the batch, as long as this member is pending; None otherwise."""
         rounds = 0 if state is None else int(state.get("round", state["stage"]))
         self.round = rounds + 1 if self.lead is None else max(rounds, 1)
-        """Number t ≥ 1 of the batch."""
+        """Index t ≥ 1 of the batch."""
         # The batch began before its pending members were chosen.
         first = max(stage_of(state) - len(pending), 1)
         self.stage = self.round if policy.in_rounds else first
@@ -239,7 +241,7 @@ class _BatchQuestion:
     def send(
         self, at: int | None, goal: int | None, closed: tuple[int, ...], left: Budget
     ) -> tuple[Plan, int]:
-        """Return the plan of a probe at `at`, and the number of readings that it may cost.
+        """Return the plan of a probe at `at`, and the number of readings that the drive may cost.
 
         If the assigned `goal` is None or exceeds the budget `left`, another goal is chosen.
         """

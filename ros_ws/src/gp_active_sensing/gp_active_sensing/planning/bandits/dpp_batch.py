@@ -1,8 +1,8 @@
 """Batches by a determinantal point process (DPP). [Contal2013; Kathuria2016].
 
-The first place of a batch has the largest upper confidence bound. The other places lie where the
-maximum may be. UCB-PE and EST-PE choose the places of largest determinant. Other policies draw a
-DPP sample.
+The first place of a batch has the largest upper confidence bound. At the other places, the field
+may have its maximum. UCB-PE and EST-PE choose them by greedy maximisation of the determinant. The
+other policies draw them from the DPP.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ def relevance_region(
 ) -> BoolArray:
     """Return the (m,) mask of ``R⁺ = {x : μ(x) + 2√β σ(x) ≥ y•}``, ``y• = max_x μ(x) - √β σ(x)``.
 
-    The region R⁺ contains the places that may be the maximum. [Contal2013, Sec. 3; Kathuria2016,
-    Algorithm 2].
+    The region R⁺ contains the places at which the field may have its maximum. [Contal2013,
+    Sec. 3; Kathuria2016, Algorithm 2].
 
     Args:
         mean: (m,) means μ of the places.
         std: (m,) standard deviations σ of the places.
         width: confidence width √β.
-        floor: y• over the m places and the members of the batch; None = over the m places.
+        floor: value of y•; None = y• is computed from the m places.
     """
     best = float((mean - width * std).max()) if floor is None else floor
     return np.asarray(mean + 2.0 * width * std >= best)
@@ -76,8 +76,9 @@ class RegionKernel:
 
     ``C = Σ_λ b(λ) (C_λ + (μ_λ - μ)(μ_λ - μ)ᵀ)`` is the joint covariance over the hyperparameter
     candidates λ, in the unit of the transformed readings. ``σ² = Σ_λ b(λ) σ_n²(λ)`` is the noise
-    variance. The members S condition L by the Schur complement ``L - L_·S L_SS⁻¹ L_S·``. With one
-    λ and one member, this is the kernel K_{t,1} of [Kathuria2016, Sec. 3.2].
+    variance. Conditioning on the members S replaces L by the Schur complement
+    ``L - L_·S L_SS⁻¹ L_S·``. With one λ and one member, this is the kernel K_{t,1} of
+    [Kathuria2016, Sec. 3.2].
 
     Args:
         belief: belief over the field; it is not changed.
@@ -147,10 +148,11 @@ def _stacked(parts: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True)
 class Dpp(Batch):
-    """Base class of batches with a first member by upper bound, and further members by a DPP.
+    """Base class of policies that choose the further members of a batch by a DPP.
 
-    Probes that wait at different times share a batch. The t of β_t counts batches [Kathuria2016,
-    Algorithm 2]. A new policy overrides `explore`.
+    The first member is the place with the largest upper bound. A batch goes on as long as this
+    member is pending, so probes that wait at different times may get members of the same batch.
+    The t of β_t counts batches [Kathuria2016, Algorithm 2]. A new policy overrides `explore`.
     """
 
     in_rounds: ClassVar[bool] = True
@@ -181,7 +183,10 @@ class Dpp(Batch):
 
 @dataclass(frozen=True)
 class DppMax(Dpp):
-    """Base class of DPP batches that maximise a determinant greedily. [Kathuria2016, Th. 3.3]."""
+    """Base class of policies that choose further members by greedy maximisation of a determinant.
+
+    [Kathuria2016, Theorem 3.3]
+    """
 
     def explore(self, kernel: RegionKernel, size: int, rng: np.random.Generator) -> IntArray:
         """Choose places one by one, each with the largest variance given the earlier places."""
@@ -190,25 +195,23 @@ class DppMax(Dpp):
 
 @dataclass(frozen=True)
 class UcbDppMax(BySchedule, DppMax):
-    """UCB-PE: the place of largest upper bound, then uncertain places where the maximum may be.
-
-    [Contal2013; Kathuria2016, Algorithm 2]
-    """
+    """UCB-PE: `DppMax` with the confidence widths of GP-UCB. [Contal2013; Kathuria2016, Alg. 2]."""
 
 
 @dataclass(frozen=True)
 class EstDppMax(ByEstimate, DppMax):
-    """EST-PE: policy ucb_dpp_max with the bounds of policy est. [Kathuria2016, Algorithm 2]."""
+    """EST-PE: `DppMax` with the confidence widths of EST. [Kathuria2016, Algorithm 2]."""
 
 
 @dataclass(frozen=True)
 class DppSample(Dpp):
-    """Base class of DPP batches whose members S are drawn with ``Pr(S) ∝ det L_S``."""
+    """Base class of policies that draw the further members S with ``Pr(S) ∝ det L_S``."""
 
     exact_up_to: ClassVar[int] = 500
-    """Largest number of places for an exact draw. A Markov chain draws from more places."""
+    """Largest number of places from which the draw is exact. If there are more, a Markov chain
+    draws the members."""
     epsilon: ClassVar[float] = 0.01
-    """Largest total variation distance between the Markov chain's draws and exact draws."""
+    """Largest total variation distance of the Markov chain's draws from exact draws."""
 
     def explore(self, kernel: RegionKernel, size: int, rng: np.random.Generator) -> IntArray:
         """Draw `size` members of the batch, as indices into ``kernel.places``."""
@@ -220,12 +223,9 @@ class DppSample(Dpp):
 
 @dataclass(frozen=True)
 class UcbDppSample(BySchedule, DppSample):
-    """Place of largest upper bound, then a DPP sample of places where the maximum may be.
-
-    [Kathuria2016, Theorem 3.4]
-    """
+    """`DppSample` with the confidence widths of GP-UCB. [Kathuria2016, Theorem 3.4]."""
 
 
 @dataclass(frozen=True)
 class EstDppSample(ByEstimate, DppSample):
-    """Policy ucb_dpp_sample with the bounds of policy est. [Kathuria2016, Theorem 3.4]."""
+    """`DppSample` with the confidence widths of EST. [Kathuria2016, Theorem 3.4]."""

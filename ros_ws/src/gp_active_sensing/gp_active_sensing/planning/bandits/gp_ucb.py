@@ -33,7 +33,7 @@ def compact_beta(
     """Return ``β_t = 2 log(2π²t²/(3δ)) + 2d log(t² d b r √log(4da/δ))``. [Srinivas2010, Theorem 2].
 
     Args:
-        stage: number t ≥ 1 of the decision.
+        stage: index t ≥ 1 of the decision.
         delta: probability δ with which the confidence bound may fail.
         dimension: dimension d of the domain.
         extent: side r of a box ``[0, r]^d`` that contains the domain.
@@ -56,7 +56,7 @@ def rkhs_beta(stage: int, delta: float, *, norm: float, gain: float) -> float:
     """Return ``β_t = 2 ‖f‖²_k + 300 γ_t log³(t/δ)``. [Srinivas2010, Theorem 3].
 
     Args:
-        stage: number t ≥ 1 of the decision.
+        stage: index t ≥ 1 of the decision.
         delta: probability δ with which the confidence bound may fail.
         norm: upper bound on the RKHS norm ‖f‖_k of the field.
         gain: largest information gain γ_t of t readings, or an upper bound on γ_t [nat].
@@ -124,7 +124,7 @@ class Schedule:
     def width(self, stage: int, size: int, belief: Belief) -> float:
         """Return ``√(β_t / scale)`` [standard deviations]; 0 if β_t is negative.
 
-        `stage` is the number t ≥ 1 of the decision, and `size` the number of places. Only
+        `stage` is the index t ≥ 1 of the decision, and `size` is the number of places. Only
         ``schedule: rkhs`` uses `belief`.
         """
         return math.sqrt(max(self.unscaled(stage, size, belief), 0.0) / self.scale)
@@ -147,9 +147,9 @@ class Schedule:
 
 @dataclass(frozen=True)
 class GpUcb(Schedule, Bandit):
-    """Largest upper confidence bound, ``argmax_x μ(x) + √β_t σ(x)``, with bounded regret.
+    """Policy that chooses the largest upper bound, ``argmax_x μ(x) + √β_t σ(x)``.
 
-    The regret bound holds with probability 1 - δ; see `regret_bound`. [Srinivas2010, Eq. 6]
+    A regret bound holds with probability 1 - δ; see `regret_bound`. [Srinivas2010, Eq. 6]
     """
 
     def scores(self, view: View, belief: Belief, rng: np.random.Generator) -> FloatArray:
@@ -160,7 +160,7 @@ class GpUcb(Schedule, Bandit):
 def constant(variance: float, noise_variance: float, factor: float = 8.0) -> float:
     """Return the constant ``C₁ = 8 v / log(1 + v/σ²)`` of the regret bound.
 
-    [Srinivas2010, Theorem 1 and Lemma 5.4, for any v = max k(x, x)]
+    This is the constant of [Srinivas2010, Theorem 1 and Lemma 5.4] for any v = max k(x, x).
 
     Args:
         variance: v, the largest prior variance.
@@ -176,7 +176,8 @@ def regret_bound(policy: Policy, belief: Belief, readings: int) -> float | None:
     The bound is ``√(C₁ T β_T γ_T)``, plus 2 for ``schedule: compact``. [Srinivas2010, Theorems 1-3]
 
     The bound is known for `GpUcb` with ``scale`` ≤ 1, one probe, and a schedule that is not
-    constant. The belief must have one hyperparameter candidate of known scale, and no transform.
+    constant. The belief must have one hyperparameter candidate, whose scale is known, and no
+    transform.
     """
     # Subclasses choose in batches or forget readings, so the bound does not hold for them.
     if type(policy) is not GpUcb or policy.schedule == "constant" or policy.scale > 1.0:

@@ -22,9 +22,10 @@ from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import FloatArray, IntArray
 
 _EXACT = 500
-"""Largest number of places for an exact draw. A Markov chain draws from more places."""
+"""Largest number of places from which the draw is exact. If there are more, a Markov chain draws
+the places."""
 _EPSILON = 0.01
-"""Largest total variation distance between the Markov chain's draws and exact draws."""
+"""Largest total variation distance of the Markov chain's draws from exact draws."""
 _JITTER = 1e-6
 """Number that is added to the diagonal of a correlation matrix."""
 
@@ -33,7 +34,8 @@ _JITTER = 1e-6
 class Stepwise:
     """Configuration keys of policies that count time in steps and may ask an expert.
 
-    An expert is asked about ``⌈c log^d t⌉`` visited places before decision t.
+    Before decision t, an expert is asked about ``⌈c log^d t⌉`` visited places, where c is
+    `query_factor` and d is `query_power`.
     """
 
     step: float = param(
@@ -67,7 +69,7 @@ class Stepwise:
         state: PolicyState,
         places: Collection[int] | None = None,
     ) -> tuple[int, ...]:
-        """Draw the places to ask an expert about from a Q-DPP.
+        """Draw from a Q-DPP the places about which an expert is asked.
 
         The result is a subset of `places`, or of the visited places if `places` is None.
         """
@@ -94,8 +96,8 @@ class ForgettingUcb(Stepwise, GpUcb):
 class TvGpUcb(ForgettingUcb):
     """GP-UCB under the kernel ``k(x, x') (1 - ε)^(|t - t'| / 2)``, with t in steps.
 
-    After each step the field f becomes ``√(1-ε) f + √ε g``, with an independent g of the same
-    prior. [Bogunovic2016; Mauduit2025, Eq. 8]
+    After each step the field f becomes ``√(1-ε) f + √ε g``, where g is an independent field
+    with the same prior. [Bogunovic2016; Mauduit2025, Eq. 8]
     """
 
     epsilon: float = param(
@@ -113,7 +115,7 @@ class TvGpUcb(ForgettingUcb):
 
 @dataclass(frozen=True)
 class SwGpUcb(ForgettingUcb):
-    """GP-UCB on the readings of the last `window` steps. [Zhou2021]."""
+    """GP-UCB that uses only the readings of the last `window` steps. [Zhou2021]."""
 
     kind: ClassVar[str] = "window"
     window: float = param(
@@ -140,8 +142,8 @@ class RGpUcb(SwGpUcb):
 class WGpUcb(ForgettingUcb):
     """GP-UCB with the noise variance ``σ² γ^(-a)`` for a reading of age a [steps].
 
-    The mean solves the weighted regression ``argmin_f Σ_i w_i (y_i - f(x_i))² + λ ‖f‖²`` with the
-    weights ``w_i = γ^a``. [Deng2022; Mauduit2025, Eq. 9]
+    The mean solves the weighted regression ``argmin_f Σ_i w_i (y_i - f(x_i))² + λ ‖f‖²`` with
+    ``λ = σ²`` and the weights ``w_i = γ^a``. [Deng2022; Mauduit2025, Eq. 9]
     """
 
     gamma: float = param(0.98, help="weight γ of a reading one step old", above=0.0, high=0.999999)
@@ -152,7 +154,7 @@ class WGpUcb(ForgettingUcb):
 
 
 def query_number(stage: int, factor: float, power: float) -> int:
-    """Return the number ``Q_t = ⌈c log^d t⌉`` of places to ask about. [Mauduit2025, Sec. 4.1]."""
+    """Return the number ``Q_t = ⌈c log^d t⌉`` of an expert's answers. [Mauduit2025, Sec. 4.1]."""
     return math.ceil(factor * math.pow(math.log(stage), power))
 
 
@@ -196,8 +198,8 @@ def sparq_beta(information: float, delta: float, norm: float) -> float:
     [Mauduit2025, Theorem 3.1]
 
     Args:
-        information: ``½ log |I + Σ⁻¹ K|`` for the covariances K of the field and Σ of the noise at
-            the readings in the belief [nat].
+        information: ``½ log |I + Σ⁻¹ K|``, where K is the covariance of the field at the places of
+            the readings, and Σ the covariance of their noise [nat].
         delta: probability δ with which the confidence bounds may fail.
         norm: upper bound on the RKHS norm ‖f‖_k of the field.
     """
@@ -206,12 +208,12 @@ def sparq_beta(information: float, delta: float, norm: float) -> float:
 
 @dataclass(frozen=True)
 class SparqGpUcb(Stepwise, Bandit):
-    """Largest upper confidence bound from recent readings and an expert's fresh values.
+    """GP-UCB with recent readings and with fresh answers of an expert.
 
     A reading of age a in steps has the noise variance ``σ² (a² + 1)``. Readings with a noise
     variance above ``σ² log t`` are dropped. The newest reading is always kept. Before decision t,
-    an expert is asked about ``⌈c log^d t⌉`` places, which a Q-DPP draws. An answer ages like a
-    reading.
+    an expert is asked about ``⌈c log^d t⌉`` places, which are drawn from a Q-DPP. The answers age
+    in the same way as readings.
     """
 
     delta: float = param(
@@ -228,7 +230,7 @@ class SparqGpUcb(Stepwise, Bandit):
     )
 
     def drift(self) -> DriftConfig:
-        """Return the drift model that raises the noise of old readings, and drops the oldest."""
+        """Return the drift model that raises the noise of old readings and drops the oldest."""
         return DriftConfig(kind="injection", doubling=self.step, discard_step=self.step)
 
     def scores(self, view: View, belief: Belief, rng: np.random.Generator) -> FloatArray:

@@ -26,8 +26,8 @@ class AnticipatedStd:
     """Standard deviations of the field, as if places had been observed. [Desautels2014, Sec. 3].
 
     Unknown readings are replaced by their expectations. The means and the weights of the
-    hyperparameter candidates λ stay the same. A reading at x reduces the variances:
-    ``σ²_λ ← σ²_λ - c_x c_xᵀ / (c_xx + σ_n²)``.
+    hyperparameter candidates λ stay the same. A reading at x reduces the covariances:
+    ``C_λ ← C_λ - c_x c_xᵀ / (c_xx + σ_n²)``, where c_x is the column of x in C_λ.
     """
 
     def __init__(self, belief: Belief) -> None:
@@ -36,7 +36,7 @@ class AnticipatedStd:
         self._rows: list[FloatArray] = []
 
     def read(self, place: int) -> None:
-        """Reduce the variances by the effect of one reading of a place."""
+        """Reduce the variances as one reading of a place would do."""
         c = self._belief.cross(np.array([place], dtype=np.int64))[:, 0]
         for row in self._rows:
             c = c - row[:, [place]] * row
@@ -54,12 +54,13 @@ class AnticipatedStd:
 
 @dataclass(frozen=True)
 class Hallucination(Batch):
-    """Base class of batches with variances as if earlier members had been observed.
+    """Base class of policies that choose members as if earlier members had been observed.
 
-    The next member has the largest ``μ_fb(x) + C' √β_t σ_{t-1}(x)``. The means μ_fb use the last
-    observed batch only. Reducing σ without readings makes the confidence bounds too narrow, by a
-    factor of at most exp(C). C is an upper bound on the information of the other members about a
-    place [nat]. C' widens the bounds again. The t of β_t counts readings.
+    The next member has the largest ``μ_fb(x) + C' √β_t σ_{t-1}(x)``. The means μ_fb contain only
+    the readings before the batch. Reducing σ without readings makes the confidence bounds too
+    narrow, by a factor of at most exp(C). C is an upper bound on the information that readings of
+    the other members contain about a place [nat]. The factor C' widens the bounds again. The t of
+    β_t counts readings.
     [Desautels2014; Kathuria2016, Algorithm 1]
     """
 
@@ -114,12 +115,12 @@ class Hallucination(Batch):
 
 @dataclass(frozen=True)
 class GpBucb(BySchedule, Hallucination):
-    """GP-BUCB: largest upper bound, as if earlier members had been observed. [Desautels2014]."""
+    """GP-BUCB: `Hallucination` with the confidence widths of GP-UCB. [Desautels2014]."""
 
 
 @dataclass(frozen=True)
 class BEst(ByEstimate, Hallucination):
-    """B-EST: policy gp_bucb with the bounds of policy est. [Kathuria2016, Theorem 3.2].
+    """B-EST: `Hallucination` with the confidence widths of EST. [Kathuria2016, Theorem 3.2].
 
     The confidence width is ``√β_t = min_x (m̂ - μ_fb(x))/σ_{t-1}(x)`` for the estimated maximum m̂.
     """
@@ -127,10 +128,10 @@ class BEst(ByEstimate, Hallucination):
 
 @dataclass(frozen=True)
 class LpUcb(BySchedule, Batch):
-    """Largest upper bound after local penalisation, ``g(f⁺(x)) Π_j φ(x; x_j)`` for members x_j.
+    """Policy that chooses the largest ``g(f⁺(x)) Π_j φ(x; x_j)``, given the earlier members x_j.
 
     g is the softplus function of the standardised upper bound f⁺. φ(x; x_j) is the probability that
-    the maximum is at least as far from x_j as x. The probability is ``φ = ½ erfc(-z)`` with
+    the maximum is at least as far from x_j as x is. The probability is ``φ = ½ erfc(-z)`` with
     ``z = (S ‖x - x_j‖ - M + μ(x_j)) / √(2σ²(x_j))``. M is the best reading. S is the largest slope
     of the mean between neighbouring places. [Gonzalez2016, Secs. 3-4]
     """
@@ -168,9 +169,9 @@ def log_penalty(
     """Return the log penalties log φ (m,) of places near a member x_j of a batch; see `LpUcb`.
 
     Args:
-        distance: (m,) distances from x_j.
-        slope: largest change S of the field per unit of distance.
-        top: largest value M of the field.
+        distance: (m,) distances of the places from x_j.
+        slope: largest slope S of the mean [unit of the readings per unit of `distance`].
+        top: best reading M.
         mean: mean μ(x_j).
         std: standard deviation σ(x_j), above 0.
     """
