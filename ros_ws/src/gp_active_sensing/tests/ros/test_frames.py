@@ -88,7 +88,7 @@ def test_one_that_cannot_be_is_refused_with_both_frames(
     node = sensing(ros)
     probe = Sensor(ros).connect()
     probe.odometry(20.0, frame="odom")
-    both = "poses come in frame 'odom', the map is in 'map'"
+    both = "poses are in frame 'odom', the map is in frame 'map'"
     text = wait_said(capfd, ": it is not used (wrong_frame, 1 so far)", both)
     assert node.mission.rejected["wrong_frame"] == 1
     assert "pose in frame 'odom', the map is in 'map'" in text

@@ -176,4 +176,4 @@ def test_a_probe_whose_messages_are_kept_is_not_given_up(
     assert not team.probe("a").ingestion.catch_up.going_on
     assert {team.probe(name).gone for name in "ab"} == {""}
     assert {name: team.target(name) for name in "ab"} == before
-    assert "takes no part any more" not in caplog.text
+    assert "leaves the mission" not in caplog.text
