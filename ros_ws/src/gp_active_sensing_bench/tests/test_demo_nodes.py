@@ -120,7 +120,7 @@ def test_the_demo_runs_to_its_budget_and_leaves_a_run_directory(
     assert demo.all_gone()
     records = RunDirectory.open(demo.out).records()
     assert [record["stage"] for record in records] == [1, 2, 3]
-    read = [float(value) for value in re.findall(r" read (-?[\d.]+)", demo.said)]
+    read = [float(value) for value in re.findall(r" read +(-?[\d.]+) degC", demo.said)]
     assert read == pytest.approx([record["value"] for record in records], abs=0.06)
     summary = json.loads((demo.out / "summary.json").read_text())
     assert summary["status"] == "finished"

@@ -166,7 +166,7 @@ class FleetServices:
     def _offer(self, name: str) -> None:
         for word, command, done in (
             ("join", changes.join, "takes part from its next pose on"),
-            ("leave", changes.leave, "takes no part any more; its last waypoint stays published"),
+            ("leave", changes.leave, "leaves the mission; its last waypoint stays published"),
             (
                 "unreachable",
                 Mission.unreachable,

@@ -131,7 +131,7 @@ def test_one_joins_one_dies_one_leaves_and_the_mission_is_finished(
     answer = watcher.call("probe_1/leave")
     assert (answer.success, answer.message) == (
         True,
-        "probe_1 takes no part any more; its last waypoint stays published",
+        "probe_1 leaves the mission; its last waypoint stays published",
     )
     assert not watcher.call("probe_1/leave").success
     wait_gone("probe_1", "left: asked to leave")
