@@ -25,7 +25,7 @@ _TINY = 1e-300
 _EXACT = 1e-9
 """Smallest variance of the map's squared error, relative to the square of its mean."""
 _MOST = 200
-"""Largest number of places in the covariance matrix of errors. They are an even selection."""
+"""Largest number of places in the covariance matrix of errors, spread evenly over the map."""
 _LITTLE = 1e-4
 """Smallest posterior weight of a candidate λ for which the dependence of errors is computed. The
 errors of less probable candidates count as fully dependent."""

@@ -54,7 +54,7 @@ FEWEST = 10
 _AGAIN = 1.25
 """Factor by which the number of observed places grows until a transform is selected again."""
 _ROUNDING = 1e-9
-"""Relative standard deviation below which readings count as equal."""
+"""Largest relative standard deviation of readings that count as equal."""
 _CLEAR = 5.0
 """Smallest gain in log-evidence at which the belief changes its transform [nat]."""
 _FREEDOM = 2.0

@@ -250,7 +250,7 @@ def _pairs(
     grids: Sequence[LengthScaleGrid],
     parts: tuple[HyperParameters, ...],
 ) -> list[tuple[LengthScaleGrid, tuple[HyperParameters, ...]]]:
-    """Return a pair of length-scales and variance components for each grid of a kernel.
+    """Return for each grid of a kernel its length-scales and its variance components.
 
     A kernel with an unknown amplitude gets a second grid with a long-range component, unless the
     field has drift or the map has several candidate ratios of axes.

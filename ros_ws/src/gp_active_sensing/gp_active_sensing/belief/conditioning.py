@@ -145,7 +145,7 @@ class Conditioning:
         self.order: list[int] = []
         self.now = -math.inf
         self.steepness: Steepness | None = None
-        """Expected slopes of the field at the places; None = unknown positions."""
+        """Expected slopes of the field at the places; None = their positions are unknown."""
         self._places = CollapsedReadings(covariance.n)
         self._history = None if ageing is None else DatedReadings(covariance.n, ageing)
         self.resolution = Resolution(used=raw)

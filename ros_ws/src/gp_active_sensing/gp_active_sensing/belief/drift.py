@@ -126,7 +126,7 @@ _ROUNDING = 1e-9
 _LEAST = 1e-30
 """Smallest weight of a reading; a reading with a smaller weight is not used."""
 _MOST = 1e100
-"""Largest variance added by age; it keeps results finite."""
+"""Largest variance that age adds to a reading; it keeps results finite."""
 _OLD = 1e50
 """Largest age in computations; an older reading is treated as this old [time constants]."""
 _MOST_ROWS = 1024

@@ -134,7 +134,7 @@ def empirical(
 
 
 def _correlations(x: FloatArray, present: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return (n, n) arrays: mask of places read together, correlations, and their variances."""
+    """Return (n, n) arrays: mask of pairs read together, correlations and their variances."""
     both = present.T.astype(np.float64) @ present
     together = both >= _FEWEST
     np.fill_diagonal(together, False)

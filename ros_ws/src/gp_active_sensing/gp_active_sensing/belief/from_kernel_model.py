@@ -68,10 +68,10 @@ class KernelCandidates:
 
 
 class KernelCovariance(LocationCovariance):
-    """Covariance ``s² k_i(z, z'; θ_i)`` over places with inputs z, ordered by kernel.
+    """Covariance ``s² k_i(z, z'; θ_i)`` over places with inputs z, under each candidate i.
 
-    The variance depends on the place if a kernel contains LIN. The independent component of each
-    place is not included; `PlaceCovariance` adds it.
+    The candidates are ordered by kernel. The variance depends on the place if a kernel contains the
+    linear kernel LIN. `PlaceCovariance` adds the independent component of each place.
 
     Args:
         groups: the candidates of each kernel.

@@ -283,9 +283,9 @@ class KernelGrid:
         """Return a grid adapted to the posterior, and the reason; "" if nothing was added.
 
         A kernel with enough posterior weight adapts its length-scales. Its `parts` with much weight
-        get neighbours from the `ladder`. Parts with a negligible weight are removed. If
-        `tilts` is True, the grid gets copies of the most probable part with an amplitude that
-        changes along the `axes`.
+        get neighbours from the `ladder`. Parts with a negligible weight are removed. If `tilts` is
+        True, the grid gets copies of the most probable part with an amplitude that changes along
+        the `axes`.
 
         Args:
             weights: (L,) posterior weights of this grid's candidates; the sum may be below 1.
@@ -342,7 +342,7 @@ def _level(part: HyperParameters) -> HyperParameters:
 
 
 def _tilted(part: HyperParameters, axes: Sequence[bool]) -> list[HyperParameters]:
-    """Return copies of `part` whose amplitude has one step more or less along one of `axes`."""
+    """Return copies of `part` with the amplitude's slope one step up or down along one axis."""
     found = []
     now = part.amplitude_slopes or (0.0,) * len(axes)
     for axis in np.flatnonzero(axes).tolist():

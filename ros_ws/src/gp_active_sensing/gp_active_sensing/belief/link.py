@@ -80,7 +80,7 @@ class Link(NamedTuple):
     places: int
 
     def between(self, rows: IntArray, columns: IntArray) -> FloatArray:
-        """Return the (r, c) covariance of the link between places."""
+        """Return the (r, c) covariance of the link between places `rows` and `columns`."""
         rows, columns = np.asarray(rows), np.asarray(columns)
         found = self.columns[rows] @ self.columns[columns].T
         at, to = np.nonzero(rows[:, None] == columns)
@@ -88,7 +88,7 @@ class Link(NamedTuple):
         return np.asarray(found)
 
     def variance(self, places: IntArray) -> FloatArray:
-        """Return the (k,) variance of the link at some places."""
+        """Return the (k,) variance of the link at `places`."""
         return np.asarray(np.square(self.columns[places]).sum(axis=1) + self.own[places])
 
 

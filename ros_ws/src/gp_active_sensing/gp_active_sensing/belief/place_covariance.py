@@ -25,7 +25,7 @@ class AddedCovariance(LocationCovariance):
 
     Args:
         rest: covariance K.
-        std: name of the attribute of `HyperParameters` with the standard deviation σ.
+        std: name of the attribute of `HyperParameters` that contains σ.
     """
 
     def __init__(self, rest: LocationCovariance, std: str) -> None:

@@ -443,7 +443,7 @@ _FEWEST = 5
 """Smallest number of observed places for an estimate of the scale c under a known mean. Each
 coefficient of the mean requires one more place."""
 _MOST = 128
-"""Largest number of places from which c is estimated. They are an even selection."""
+"""Largest number of places from which c is estimated. They are spread evenly over the map."""
 _STEPS = 2.0
 """Number of steps per factor of two to which estimates are rounded."""
 

@@ -75,11 +75,11 @@ _VAGUE = 1e6
 
 
 class PromiseBound(NamedTuple):
-    """Lower bound of the promised error that holds for any choice of `places` observed places.
+    """Lower bound of the promised error that holds wherever the readings are taken.
 
     Args:
-        error: root of the weighted mean of the places' variances, in the sensor's unit.
-        places: number of observed places.
+        error: the bound, in the sensor's unit.
+        places: number of observed places that the bound assumes.
     """
 
     error: float

@@ -22,7 +22,7 @@ _FEW = 8
 """Smallest number of different values that identify a step above 1 or outside of `_DECIMAL`."""
 _LEAST = 3
 """Smallest number of different values that identify a step of at most 1 in `_DECIMAL`. If the
-readings have fewer different values, all of them must be multiples."""
+readings have fewer different values, all of them must be multiples of the step."""
 _MANY = 256
 """Largest number of different values that are counted."""
 

@@ -18,7 +18,7 @@ from gp_active_sensing.util.files import read_whole, write_whole
 from gp_active_sensing.util.resources import find_resource
 
 MODEL = "model.npz"
-"""Name of the copy in a run directory."""
+"""Name of the model's copy in a run directory."""
 
 
 def model_path(config: BeliefConfig, run_dir: Path | None = None) -> Path:
