@@ -110,7 +110,7 @@ class ProgressChecker:
     def remaining(self, plan: Plan) -> float:
         """Return the remaining length of a plan's way [m]; infinite before the first pose.
 
-        For a probe that is at no place of the way, the length of the whole way is returned.
+        If the probe is at no place of the way, the length of the whole way is returned.
         """
         here, pose = self._ingestion.here, self._ingestion.track.newest
         if pose is None:

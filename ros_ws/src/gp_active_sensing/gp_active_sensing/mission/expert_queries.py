@@ -217,7 +217,7 @@ class ExpertQueries:
     # -- from the journal --------------------------------------------------------------------------
 
     def replay_query(self, event: ExpertAsked) -> None:
-        """Restore a query from before a restart."""
+        """After a restart, restore a journalled query."""
         if event.given_up:
             self.books.cancel()
         else:

@@ -139,7 +139,7 @@ class LiveMap:
             logger.error("a new map is not used, the mission keeps its map: %s (%d)", why, count)
 
     def replay(self, mission: Mission, event: MapChanged) -> None:
-        """Restore the map from a journalled event after a restart.
+        """After a restart, restore the map from a journalled event.
 
         Raises:
             RunError: the map is not in the run directory, or has another checksum.

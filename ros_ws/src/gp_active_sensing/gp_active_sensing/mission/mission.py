@@ -94,7 +94,7 @@ class GrowingMap(Protocol):
         """Count an unusable map under `word`, and store the reason `why`."""
 
     def replay(self, mission: Mission, event: MapChanged) -> None:
-        """Restore the map from a journalled event after a restart."""
+        """After a restart, restore the map from a journalled event."""
 
 
 def _same(message: Envelope, following: Envelope) -> bool:
@@ -754,7 +754,7 @@ class Mission:
             return self.probes[stage.probe].stages.claim(stage)
 
     def stop(self, reason: str, *, over: bool = True) -> list[Stage]:
-        """End the mission by command; return the unrecorded stages in order.
+        """End the mission by command; return the unrecorded stages in order of their numbers.
 
         With `over` False, another process may resume the mission.
         """

@@ -74,7 +74,7 @@ class MissionLog:
         logger.info("stage %d%s: %s", number, whose, f"{why[0].lower()}{why[1:]}")
 
     def _uncertainty_now(self, std: FloatArray, weights: FloatArray | None) -> str:
-        """Describe the present and the previous root mean variance of the map."""
+        """Describe the root mean variance of the map, now and at the last call."""
         with np.errstate(over="ignore", invalid="ignore"):
             if weights is None:
                 weights = self._mission.loop.topology.weights

@@ -175,7 +175,7 @@ class ProbeState:
 
     @property
     def remaining(self) -> Budget:
-        """Remaining budget of this sortie, with the readings left in the mission."""
+        """Remaining budget of this sortie, including the mission's remaining readings."""
         return self.sortie.limit(self.remaining_in_all)
 
     @property

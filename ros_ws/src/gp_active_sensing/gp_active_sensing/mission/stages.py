@@ -46,7 +46,7 @@ class StageLog:
             self._charged = now_ns, metres
 
     def note(self, readings: Collection[Reading]) -> None:
-        """Record the values of used readings by place."""
+        """Record the values of used readings for each place."""
         for reading in readings:
             if self.target is not None and reading.location is not None:
                 self._values.setdefault(reading.location, []).append(reading.value)
