@@ -1,9 +1,9 @@
 """Node ``active_sensing``: receive readings and poses, publish the next waypoint.
 
 Callbacks put messages into the inbox. The mission thread processes the messages. The planner thread
-plans on a copy of the engine, so that no reading waits for a plan. This module connects the mission
-(`mission`) and conversions (`messages.conversions`, `to_messages`) to topics, services and
-parameters.
+plans on a copy of the engine, so that no reading waits for a plan. This module connects the package
+`mission` with topics, services and parameters. The modules `messages.conversions` and `to_messages`
+convert the messages.
 """
 
 # ruff: noqa: E402  ROS is imported after the check for it
@@ -55,7 +55,7 @@ HEIGHTS = (
     "grid with map.heights"
 )
 LIVE = (*live.LIVE, "probes")
-"""Parameters that may change after `configure`."""
+"""Parameters that may be changed after `configure` has run."""
 
 
 class ActiveSensingNode(GuardedNode):
@@ -88,13 +88,13 @@ class ActiveSensingNode(GuardedNode):
     def mission(self) -> Mission | None:
         """Mission; None while the node is not configured.
 
-        Hold ``mission.lock`` to read several consistent values.
+        Hold ``mission.lock`` while you read several values that must be consistent.
         """
         return None if self._parts is None else self._parts.mission
 
     @property
     def results(self) -> Publishers | None:
-        """Publishers of the mission; None while the node is not configured."""
+        """Publishers of the mission's results; None while the node is not configured."""
         return self._results
 
     @property
@@ -141,8 +141,8 @@ class ActiveSensingNode(GuardedNode):
     def configure(self) -> None:
         """Build the mission from the parameters; report all problems in one message.
 
-        With a map from a topic, the mission is built after the first map has come. A resumed
-        mission uses its stored map instead.
+        If the map comes from a topic, the mission is built after the first map has come. A mission
+        that is resumed is built at once with its stored map.
         """
         config: ActiveSensingConfig = self.parameters.config(check=self._check)
         config = dataclasses.replace(config, map=beside(config.map, self.file_folders))

@@ -1,9 +1,9 @@
-"""Node ``bag_player``: publish a bag on its topics, with the clock of the bag.
+"""Node ``bag_player``: publish the messages of a bag, and the bag's time on ``/clock``.
 
-ROS parameters: see `BagPlayerConfig`. The node publishes the topics of the bag (raw, of any type)
-and ``/clock``. At rate 0 the node plays as fast as the node ``listener`` receives messages. The
-listener reports received messages in its journal (at once) or on ``/diagnostics`` (every second).
-After the last message the node calls ``~/finish`` of the listener.
+The ROS parameters are in `BagPlayerConfig`. The messages may have any type that is installed. At
+rate 0 the node plays as fast as another node, the listener, processes the messages. The listener
+reports how many messages it has processed: at once on its topic ``~/journal``, or every second on
+``/diagnostics``. After the last message, the bag player calls the listener's service ``~/finish``.
 """
 
 # ruff: noqa: E402  ROS is imported after the check for it
@@ -37,7 +37,7 @@ from gp_active_sensing.ros.to_messages import find_message_type, time_of
 
 CLOCK_TOPIC = "/clock"
 AHEAD = 2000
-"""Largest number of sent messages not yet reported as received, at rate 0."""
+"""At rate 0, largest number of sent messages that the listener has not reported as processed."""
 _PERIOD = 0.002
 _SLICE = 0.02
 _CLOCK_STEP_NS = 10_000_000
@@ -52,8 +52,8 @@ _FINISH_PATIENCE = 60.0  # the listener writes its report before it answers
 class BagPlayer(GuardedNode):
     """Player of one bag.
 
-    A message of a type that is not installed, or with invalid data, is skipped and counted. A
-    damaged bag is played up to the damage, and the exit code is 1.
+    A message is skipped and counted if its type is not installed or its data are invalid. A damaged
+    bag is played up to the damage, and then the exit code is 1.
 
     Attributes:
         played: number of published messages by topic.
@@ -138,7 +138,7 @@ class BagPlayer(GuardedNode):
         self.get_logger().warning(one_line(what))
 
     def _watched_topics(self) -> list[str]:
-        """Return the requested topics; each topic must be in the bag and have a subscriber."""
+        """Return the requested topics; raise ConfigError if one of them cannot be played."""
         watched = self._wanted()
         absent = [name for name in watched if name not in self._publishers_of]
         if absent:
@@ -187,7 +187,10 @@ class BagPlayer(GuardedNode):
         self.get_logger().info(f"playing {self._bag.path} {speed}{about}")
 
     def _play(self, now: float) -> None:
-        """Publish due messages for a short time, so that signals are handled between two calls."""
+        """Publish the messages that are due, at most for `_SLICE` seconds.
+
+        Signals are handled between two calls.
+        """
         until = now + _SLICE
         while self._next is not None and now < until:
             if not self._is_due(self._next, now):
@@ -256,7 +259,7 @@ class BagPlayer(GuardedNode):
             self._note_processed(taken)
 
     def _on_journal(self, message: String) -> None:
-        """Count the messages that the listener reports as used (frames of `mission.input_log`)."""
+        """Count the messages that the listener's journal reports as used."""
         try:
             frames = json.loads(message.data)
             self._used += sum(len(frame.get("took", ())) for frame in frames)
@@ -292,7 +295,7 @@ class BagPlayer(GuardedNode):
         self._announce_end(now)
 
     def _announce_end(self, now: float) -> None:
-        """Call ``~/finish`` of the listener; the answer ends this node."""
+        """Call ``~/finish`` of the listener; when it answers, this node ends."""
         if not self.settings.listener:
             self.end(0)
             return

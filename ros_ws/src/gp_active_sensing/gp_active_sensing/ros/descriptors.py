@@ -29,7 +29,7 @@ from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.util.yaml_files import parse_yaml
 
 READ_ONLY = frozenset({"scenario", "policy.name", "policy.command", "autostart"})
-"""Parameters that can be set only at the start: they select other parameters or a program."""
+"""Parameters that can be set only at the start, since they select other parameters or programs."""
 
 _NULLS = ("null", "~")
 """YAML words for None that rcl reads as text."""
@@ -50,7 +50,7 @@ _ARRAYS: dict[Any, Parameter.Type] = {
 _NUMBERS: dict[Any, type] = {
     (kinds[a], kinds[b]): b for kinds in (_KINDS, _ARRAYS) for a, b in ((int, float), (float, int))
 }
-"""Python type to which a number is converted, by the pair (given type, parameter's type)."""
+"""Python type to which a number is converted, for each pair (given type, parameter's type)."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class Leaf:
 
     @property
     def optional(self) -> bool:
-        """True if None is a value of the field."""
+        """True if None is a valid value of the field."""
         return type(None) in self._options or self.hint is type(None)
 
     @property
@@ -201,7 +201,7 @@ class Leaf:
             return parameter
 
     def check(self, value: Any) -> str:
-        """Return the problem with a value of the parameter; "" = no problem."""
+        """Return why a value of the parameter is invalid; "" = the value is valid."""
         last = self.name.rsplit(".", maxsplit=1)[-1]
         alone = dataclasses.make_dataclass(
             "Alone", [(last, self.hint, dataclasses.field(metadata={"param": self.info}))]
@@ -224,7 +224,8 @@ def leaves_of(
 
     Args:
         root: the dataclass.
-        sections: dataclass of each mapping with free keys (``policy``); None = unknown.
+        sections: dataclass for each field that is a mapping whose keys depend on another choice
+            (``policy``); None = this choice is unknown.
         names: for each field that maps names to dataclasses (``readings``), the names.
         prefix: prefix of the parameters' names.
     """

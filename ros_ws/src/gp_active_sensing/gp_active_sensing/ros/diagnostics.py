@@ -28,7 +28,7 @@ from gp_active_sensing.util.wording import shown
 
 OK, WARN, ERROR = 0, 1, 2
 ASKED_FOR = ("settling",)
-"""Reasons of rejections that a parameter requests; they are not reported as problems."""
+"""Reasons for rejections that the user has requested by a parameter; they are no problems."""
 
 
 def probe_state(probe: ProbeState) -> str:
@@ -47,7 +47,7 @@ def probe_state(probe: ProbeState) -> str:
 
 
 def reading_topic(probe: ProbeState, streams: Collection[str]) -> str:
-    """Return the topic of the readings that complete a probe's visits."""
+    """Return the topic whose readings complete a probe's visits to places."""
     usual, own = probe_topic(probe.name, "reading"), []
     for topic in streams:
         owner, _, kind = topic.rpartition("/")
@@ -59,7 +59,7 @@ def reading_topic(probe: ProbeState, streams: Collection[str]) -> str:
 def probe_status(
     probe: ProbeState, streams: Mapping[str, TopicMonitor], refused: Counter[str]
 ) -> tuple[int, str, dict[str, object]]:
-    """Return diagnostic level, summary and values of a probe."""
+    """Return level, summary and values of a probe's diagnostic status."""
     pose = streams[probe_topic(probe.name, "pose")]
     reading = streams[reading_topic(probe, streams)]
     intakes = probe.ingestion.intakes
@@ -101,7 +101,7 @@ def probe_status(
 
 
 def sortie_values(probe: ProbeState) -> dict[str, object]:
-    """Return number, remaining range and charge of the present sortie; {} = no sorties."""
+    """Return index, remaining budget and charge of the present sortie; {} = no sorties."""
     sortie, left = probe.sortie, probe.remaining
     if not sortie.limited:
         return {}
@@ -114,7 +114,7 @@ def sortie_values(probe: ProbeState) -> dict[str, object]:
 
 
 def rejection_problems(rejected: Mapping[str, int]) -> list[str]:
-    """Return a text on the number of rejections that no parameter requests; [] = none."""
+    """Return a text with the number of rejections that are problems; [] = there are none."""
     total = sum(count for word, count in rejected.items() if word not in ASKED_FOR)
     return [f"{total} rejected"] if total else []
 
@@ -122,20 +122,20 @@ def rejection_problems(rejected: Mapping[str, int]) -> list[str]:
 MISSION_STATUS = "mission"
 """Name of the diagnostic status that reports the state of the mission."""
 _STREAMS = ("reading", "pose", "battery", "twist")
-"""Names of streams with a configuration section; other streams are further quantities."""
+"""Streams that have their own configuration section; all others are further quantities."""
 GRACE_SECONDS = 10.0
 """Time after activation before the node warns of a missing topic [s, real time]."""
 
 
 class Diagnostics:
-    """Monitor of the node's inputs; publishes ``/diagnostics`` every second."""
+    """Monitor of the node's inputs, which publishes ``/diagnostics`` every second."""
 
     def __init__(self, node: GuardedNode, parts: MissionComponents) -> None:
         self._node = node
         self._parts = parts
         self._throttle = Throttle(10.0, time.monotonic)
         self.streams: dict[str, TopicMonitor] = {}
-        """Monitors of the subscribed topics, by role, such as ``probe_1/pose``."""
+        """Monitor of each subscribed topic, by the topic's role, such as ``probe_1/pose``."""
         self._last: dict[str, tuple[int, float]] = {}
         self._rates: dict[str, float] = {}
         self.goals: Callable[[str], str] | None = None
@@ -243,7 +243,7 @@ class Diagnostics:
             )
 
     def _warn_of_missing_topic(self, probe: ProbeState, *, late: bool) -> None:
-        """Warn of topics without messages: after a while, or at once if their type is wrong."""
+        """Warn of topics without messages: if `late`, or at once if a topic has another type."""
         pose, reading = probe_topic(probe.name, "pose"), reading_topic(probe, self.streams)
         # Only silence of poses counts, since a sensor may measure seldom.
         wanted = {pose: self.streams[pose].quiet and not probe.is_still, reading: False}
@@ -268,7 +268,7 @@ class Diagnostics:
             self._node.get_logger().warning(text)
 
     def _other_types(self, stream: TopicMonitor) -> bool:
-        """Return whether a topic has publishers, but none of the expected type."""
+        """Return whether a topic has publishers, but none that uses the expected type."""
         if stream.why:
             return False
         found = self._node.get_publishers_info_by_topic(stream.name)

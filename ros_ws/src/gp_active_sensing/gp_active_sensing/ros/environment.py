@@ -1,12 +1,12 @@
-"""Check for a usable ROS 2 before the import of rclpy; define the exit codes of nodes.
+"""Check that ROS 2 is usable before rclpy is imported; define the exit codes of nodes.
 
 rclpy comes from a sourced installation (``/opt/ros/...``) or from the wheels of the extra
-``[ros]``. If both exist, two copies of the same C libraries are loaded in an undefined order. The
-check refuses this with an explanation.
+``[ros]``. If both exist, two copies of the same C libraries would be loaded in an undefined order.
+The check then fails with an explanation.
 
 Exit code 0 is a normal end: the mission is over, or an end was requested (Ctrl-C, SIGTERM, a
-lifecycle manager). After `REFUSED` another start would fail in the same way. After all other codes
-a node is started again.
+lifecycle manager). A node that ends with `REFUSED` would fail again in the same way. A node that
+ends with another code can be started again.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class RosEnvironment:
         wheels: version of the rclpy wheel in this Python environment; None = no wheel.
         sourced: prefixes of sourced ROS installations.
         missing: required packages that cannot be imported.
-        wheels_exist: True = wheels exist for this platform (Linux on x86_64).
+        wheels_exist: True = the wheels are built for this platform (Linux on x86_64).
     """
 
     wheels: str | None
@@ -63,7 +63,7 @@ class RosEnvironment:
 
     @property
     def mixed(self) -> bool:
-        """True if there are both wheels of ROS and a sourced installation."""
+        """True if both the wheels of ROS and a sourced installation exist."""
         return self.wheels is not None and bool(self.sourced)
 
     @property
@@ -73,7 +73,7 @@ class RosEnvironment:
 
     @property
     def summary(self) -> str:
-        """One-line description of the installations, for the command `doctor`."""
+        """One-line description of the installations, which the command `doctor` shows."""
         if self.mixed:
             return f"mixed: wheels {self.wheels} and {', '.join(self.sourced)}"
         origin = f"wheels {self.wheels}" if self.wheels else ", ".join(self.sourced)
@@ -85,7 +85,7 @@ class RosEnvironment:
 
     @property
     def advice(self) -> str:
-        """Advice on repairing the installation; "" = the nodes can run."""
+        """Advice on how to repair the installation; "" = the nodes can run."""
         if self.mixed:
             return (
                 f"the ROS wheels (ros-rclpy {self.wheels}) are installed in {sys.prefix} and a ROS "
@@ -121,7 +121,8 @@ def inspect_ros(
 ) -> RosEnvironment:
     """Find ROS 2 installations without importing them.
 
-    Arguments of None are taken from this process. `system` is (operating system, machine).
+    An argument that is None is taken from this process. `system` is the pair of operating system
+    and processor type, such as ("Linux", "x86_64").
     """
     environ = os.environ if environ is None else environ
     can_import = is_importable if can_import is None else can_import
@@ -152,11 +153,11 @@ def require_ros(found: RosEnvironment | None = None) -> None:
 def require_ros_in(module: str) -> None:
     """Check that the nodes can run, before a node's module imports ROS.
 
-    During the imports of a program, Ctrl-C ends the process without a traceback.
+    If the module is run as a program, Ctrl-C then ends its imports without a traceback.
 
     Raises:
-        MissingDependencyError: the nodes cannot run, and other code imported the module.
-        SystemExit: the nodes cannot run, and the module is the program.
+        MissingDependencyError: the nodes cannot run, and the module is imported by other code.
+        SystemExit: the nodes cannot run, and the module is run as a program.
     """
     script = Path(getattr(sys.modules["__main__"], "__file__", None) or "").name
     is_program = module == "__main__" or script in _PROGRAMS
@@ -187,7 +188,7 @@ def _wheel_version() -> str | None:
 
 
 def _sourced(environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the prefixes of the ROS installations on the search paths."""
+    """Return the prefixes of the ROS installations that are on the search paths."""
     prefixes: dict[str, None] = {}
     for variable in _SEARCH_PATHS:
         for entry in environ.get(variable, "").split(os.pathsep):
@@ -202,10 +203,10 @@ def _sourced(environ: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def node_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return environment variables that nodes need and that are not set.
+    """Return the environment variables that nodes need and that are not set.
 
-    With the package's profile, Fast DDS finds peers within 0.25 s; without the profile, in up to
-    3 s. BLAS gets one thread: this is faster for small matrices and gives bit-identical results.
+    With the package's profile, Fast DDS finds other nodes within 0.25 s instead of up to 3 s. BLAS
+    uses one thread, which is faster for small matrices and gives bit-identical results.
     """
     added = {name: "1" for name in THREAD_VARIABLES if name not in environment}
     if not any(name in environment for name in _PROFILE_VARIABLES):
@@ -214,7 +215,7 @@ def node_environment(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 FAILED = 1
-"""Exit code after an error at run time; Python also uses 1 after an exception."""
+"""Exit code after an error at run time; Python uses the same code after an exception."""
 REFUSED = 2
 """Exit code for unusable parameters, files, run directory or installation."""
 
@@ -222,14 +223,14 @@ _ASKED = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
 
 
 def crashed(code: int) -> bool:
-    """Return whether a node with this exit code (-n after signal n) should be started again."""
+    """Return whether a node that ended with this code (-n = signal n) should be started again."""
     return code not in (0, REFUSED)
 
 
 def ended_in_order(code: int, *, asked: bool) -> bool:
-    """Return whether a process ended as expected, by its exit code (-n after signal n).
+    """Return whether the exit code of a process (-n = signal n) is that of an expected end.
 
-    `asked` = the process was requested to end. An end by the signal itself is then expected.
+    `asked` True = the process was requested to end, so that SIGHUP, SIGINT and SIGTERM may end it.
     """
     return code == 0 or (asked and code in {c for s in _ASKED for c in (-s, 128 + s)})
 

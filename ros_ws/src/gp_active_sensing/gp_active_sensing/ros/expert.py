@@ -1,8 +1,8 @@
-"""Expert on topics: queries on ``expert/query``, answers on ``expert/answer``.
+"""Exchange queries on ``expert/query`` and answers on ``expert/answer`` with an expert.
 
 The node ``active_sensing`` sends queries (`ExpertClient`), and the simulator sends answers
-(`ExpertServer`). An answer that is too large, too frequent or invalid is only counted, as for
-readings and poses (`ros.subscriptions`).
+(`ExpertServer`). An answer that is too large, too frequent or invalid is only counted, like such a
+reading or pose (`ros.subscriptions`).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ OK, WARN = 0, 1
 
 
 class ExpertClient:
-    """Publisher of a mission's queries; passes the answers to the mission's inbox."""
+    """Client that publishes a mission's queries and passes the answers to the mission's inbox."""
 
     def __init__(
         self,
@@ -105,7 +105,7 @@ class ExpertClient:
         return str(self._queries.topic_name)
 
     def on_bytes(self, data: bytes) -> None:
-        """Process a serialised answer if its size and the rate are within limits."""
+        """Process a serialised answer, unless it exceeds the limit of its size or of the rate."""
         self._gate.process(data, self._on_answers)
 
     def _on_answers(self, message: PointCloud2) -> None:
@@ -128,7 +128,7 @@ class ExpertClient:
             )
 
     def status(self) -> tuple[int, str, dict[str, object]]:
-        """Return diagnostic level, summary and values for ``/diagnostics``."""
+        """Return level, summary and values of the expert's diagnostic status."""
         with self._mission.lock:
             books = self._consulting.books
             counts = books.to_mapping()
@@ -150,13 +150,13 @@ class ExpertClient:
 
 
 _NEAR = 1.0
-"""Largest distance between a point of a query and its place [m]."""
+"""Largest distance between a point of a query and the place that the point means [m]."""
 
 
 def places_at(topology: Topology, points: Points) -> list[int]:
     """Return the places at the points of a query; points without a place are skipped.
 
-    Two points at one position get the two places there: the directions of a road.
+    If two points have the same position, they get two places: the two directions of a road.
     """
     found: list[int] = []
     for x, y, z in zip(*(points[axis].tolist() for axis in "xyz"), strict=True):
@@ -170,7 +170,7 @@ def places_at(topology: Topology, points: Points) -> list[int]:
 
 
 class ExpertServer:
-    """Simulated expert of a scenario that answers in simulated time."""
+    """Server that answers queries in simulated time, as the simulated expert of a scenario."""
 
     def __init__(self, node: GuardedNode, expert: SimulatedExpert, topology: Topology) -> None:
         self._node = node
@@ -181,7 +181,7 @@ class ExpertServer:
         node.own(node.create_subscription(PointCloud2, QUERY, self._on_query, qos.latched()))
 
     def step(self, now_ns: int) -> None:
-        """Publish the answers that are due up to a time [ns], one message for each stamp."""
+        """Publish the answers that are due at `now_ns` [ns], one message for each stamp."""
         self._seconds = 1e-9 * now_ns
         answers = self._expert.answers(self._seconds)
         for stamp_ns, group in groupby(answers, key=lambda reading: reading.stamp_ns):

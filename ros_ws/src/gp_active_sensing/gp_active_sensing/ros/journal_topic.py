@@ -1,7 +1,7 @@
-"""Publish the inputs and outcomes of a mission on ``~/journal``, for bags.
+"""Publish the inputs and outcomes of a mission on ``~/journal``, so that bags contain them.
 
-A message has several frames (`mission.input_log`) as JSON. From a bag with this topic, a replay
-repeats the same decisions.
+A message is a JSON list of frames, which `mission.input_log` describes. A replay of a bag with this
+topic repeats the same decisions.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from gp_active_sensing.util.process import versions
 logger = logging.getLogger(__name__)
 
 DEPTH = 2000
-"""Number of latched messages for a recorder that starts late."""
+"""Number of latched messages, which a recorder that starts late still receives."""
 PERIOD = 0.1
-"""Longest time during which frames are collected into one message [s]."""
+"""Longest time for which frames are collected in one message [s]."""
 _SOON = ("reading", "status", "moved")
 """Kinds of events that may wait for `PERIOD`; other events are published at once."""
 
@@ -99,7 +99,7 @@ class JournalTopic:
         self._trace.changed(**to_mapping(config))
 
     def _queue_frame(self, frame: dict[str, Any]) -> None:
-        """Queue a frame; publish the queue after `PERIOD`, or at once for an important event."""
+        """Queue a frame; publish the queue at once after an urgent event, else after `PERIOD`."""
         now = time.monotonic()
         with self._lock:
             if not self._waiting:
@@ -118,7 +118,7 @@ class JournalTopic:
             self._publish(frames)
 
     def _publish(self, frames: list[dict[str, Any]]) -> None:
-        """Publish frames. An error is counted and does not stop the mission."""
+        """Publish frames; an error is counted, so that it does not stop the mission."""
         try:
             text = json.dumps(json_ready(frames), allow_nan=False, separators=(",", ":"))
             self._publisher.publish(String(data=text))

@@ -1,4 +1,4 @@
-"""Convert the processes of `launches` to actions of ``ros2 launch``, for launch files only."""
+"""Convert the processes of `launches` to actions of ``ros2 launch``; only launch files use it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from gp_active_sensing.ros.runner import END_SECONDS, KILL_SECONDS, RESPAWN_SECO
 
 
 def start(context: LaunchContext, kind: type[Arguments]) -> list[Any]:
-    """Return the actions of a launch for the given values of its arguments."""
+    """Return the actions of a launch; `context` contains the values of its arguments."""
     failures: list[str] = []
     texts = context.launch_configurations
     given = read_arguments(kind, texts)
@@ -60,7 +60,7 @@ def _action(process: Process, on_exit: OnExit) -> Any:
 
 @dataclass(frozen=True)
 class OnExit:
-    """Handler for the end of a process of a launch."""
+    """Handler that is called when a process of a launch ends."""
 
     process: Process
     failures: list[str]

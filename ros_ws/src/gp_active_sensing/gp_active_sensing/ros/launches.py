@@ -1,7 +1,8 @@
 """Arguments and processes of the three launch files.
 
 This module imports neither ROS nor ``launch``. `launch_actions` converts the processes to actions
-of ``ros2 launch``. `runner` starts the same processes without ``ros2``, for installations by pip.
+of ``ros2 launch``. After an installation by pip, `runner` starts the same processes without ROS 2's
+command ``ros2``.
 """
 
 from __future__ import annotations
@@ -49,14 +50,14 @@ def _shipped(kind: str, *ends: str) -> str:
 
 BAGS, MAPS = _shipped("bags", "/"), _shipped("maps", ".geojson", ".yaml", ".plan")
 SCENARIOS = _shipped("sim", ".yaml")
-"""Names of the shipped scenarios, for the help of arguments."""
+"""Names of the shipped scenarios, which the help of arguments shows."""
 
 
 def _sets(key: str, *, help: str = "", choices: Iterable[str] = ()) -> Any:
-    """Declare an argument that sets a parameter of `active_sensing`.
+    """Declare an argument that sets the parameter `key` of `active_sensing`.
 
-    `help` and `choices` default to those of the parameter. Without a value of the argument, the
-    parameter file decides.
+    `help` and `choices` default to those of the parameter. If the argument has no value, the
+    parameter keeps the value from the parameter file.
     """
     kind: Any = ActiveSensingConfig
     info = Param()
@@ -75,11 +76,11 @@ class Process:
 
     Args:
         name: name of the process and of the node.
-        command: program and arguments; () = `runner.command_of` determines them.
+        command: program and its arguments; () = `runner.command_of` determines the command.
         package, executable: ROS names of the node's program.
         params_file: parameter file; `parameters` override its values.
-        parameters: values by dotted name.
-        arguments: arguments before the ROS arguments.
+        parameters: value of each parameter, by its dotted name.
+        arguments: arguments that precede the ROS arguments.
         remappings: pairs (topic, new name).
         required: True = the launch ends with this process.
         respawn: True = the process is started again after a crash.
@@ -107,7 +108,7 @@ def _file(name: str | None) -> Any:
 class Arguments:
     """Arguments of every launch, ``name:=value``.
 
-    An empty value counts as None. For None the parameter file decides.
+    An empty value counts as None. None = the value from the parameter file is used.
     """
 
     policy: str | None = _sets(
@@ -153,20 +154,20 @@ class Arguments:
 
     @functools.cached_property
     def in_file(self) -> Mapping[str, Any]:
-        """Nested parameters of `active_sensing` in the parameter file; {} = not readable."""
+        """Parameters of `active_sensing` in the parameter file, nested; {} = no readable file."""
         with contextlib.suppress(ActiveSensingError):
             if self.params_file:
                 return parameters_of(find_resource("config", self.params_file))
         return {}
 
     def topic_of(self, stream: str) -> str:
-        """Return the topic of a stream (reading, pose, waypoint) from its argument or the file."""
+        """Return the topic of a stream (reading, pose, waypoint), from its argument or the file."""
         given = getattr(self, f"{stream}_topic", None)
         usual = "next_waypoint" if stream == "waypoint" else stream
         return given or str(self.in_file.get(stream, {}).get("topic") or usual)
 
     def node(self, name: str, given: Mapping[str, Any], **more: Any) -> Process:
-        """Return the process of a node of this package; parameters that are None are left out.
+        """Return the process of one of this package's nodes; parameters that are None are omitted.
 
         Raises:
             ConfigError: ROS cannot read the parameter file.
@@ -189,7 +190,7 @@ class Arguments:
         )
 
     def views(self, *, use_sim_time: bool) -> Iterator[Process]:
-        """Yield the processes of the requested views (live page, RViz).
+        """Yield the processes of the views that are requested (live page, RViz).
 
         Raises:
             MissingDependencyError: the library of the live page is not installed.
@@ -223,7 +224,10 @@ class Arguments:
 
     @property
     def mission_parameters(self) -> dict[str, Any]:
-        """Parameters of `active_sensing` from arguments; a live page adds a run directory."""
+        """Parameters of `active_sensing` that the launch arguments set.
+
+        If a live page is requested without a run directory, the run directory is ``auto``.
+        """
         found = {
             str(field.metadata["sets"]): getattr(self, field.name)
             for field in dataclasses.fields(self)
@@ -280,12 +284,12 @@ class MissionArguments(Arguments):
 
     @property
     def names(self) -> list[str] | None:
-        """Names of the probes of a fleet; None = not given."""
+        """Names of the probes of a fleet; None = the argument `probes` is not given."""
         return list(numbered(self.probes)) if self.probes else None
 
     @property
     def mission_parameters(self) -> dict[str, Any]:
-        """Parameters of `active_sensing` from arguments, with the names of the probes."""
+        """Parameters of `active_sensing` that the launch arguments set, including `probes`."""
         return {**super().mission_parameters, "probes": self.names}
 
 
@@ -395,14 +399,14 @@ LAUNCHES: dict[str, type[Arguments]] = {
     "replay": Replay,
     "traffic_sim": TrafficSim,
 }
-"""Class with the arguments of each launch, by the name of its launch file."""
+"""For each launch, by the name of its launch file: the class that has its arguments."""
 
 
 def find_launch(name: str) -> type[Arguments]:
-    """Return the class with the arguments of a launch.
+    """Return the class that has the arguments of a launch.
 
     Raises:
-        UnknownNameError: the launch does not exist; the message has the nearest name.
+        UnknownNameError: the launch does not exist; the message proposes the most similar name.
     """
     if name not in LAUNCHES:
         known = ", ".join(LAUNCHES)
@@ -434,8 +438,9 @@ def parsed(text: str) -> Any:
 def read_arguments(kind: type[A], texts: Mapping[str, str], *, strict: bool = False) -> A:
     """Convert texts to the arguments of a launch.
 
-    `texts` has the values by argument name, as ``context.launch_configurations``. Missing arguments
-    have their defaults. Unknown arguments are errors if `strict`, otherwise ignored.
+    `texts` has the value of each argument, by its name, as in ``context.launch_configurations``.
+    Missing arguments have their defaults. `strict` True = an unknown argument is an error; False =
+    it is ignored.
 
     Raises:
         ConfigError: an argument is unknown, removed or has a wrong value.

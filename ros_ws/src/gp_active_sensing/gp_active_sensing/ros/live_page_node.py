@@ -1,8 +1,8 @@
-"""Node ``live_page``: live web page of the mission of ``active_sensing``, with its commands.
+"""Node ``live_page``: serve a web page that shows and controls the mission of a running node.
 
-The node is a separate process, so that viewers do not slow the planner. The page is read from the
-run directory of the mission. `active_sensing` writes the path of this directory to a file, which
-only this user can write. Commands call the services of `active_sensing`.
+The page is served by a separate process, so that viewers do not slow the planner. The process reads
+the run directory of the mission. `active_sensing` writes the path of this directory to a file that
+only the same user can write. A command on the page calls a service of `active_sensing`.
 """
 
 # ruff: noqa: E402  ROS is imported after the check for it
@@ -29,7 +29,7 @@ from gp_active_sensing.web.access import COMMANDS, CommandAnswer, WatchOptions
 from gp_active_sensing.web.serve import make_server, served
 
 PATIENCE = {"pause": 30.0, "resume": 30.0, "finish": 180.0}
-"""Longest wait for the answer of each service [s]; ``finish`` answers after the report."""
+"""Longest wait for the answer of each service [s]; ``finish`` first writes the report."""
 NOTHING_KEPT = (
     "{} keeps its mission nowhere, so there is nothing to show: start it with run_dir:=auto, or "
     "with a folder"
@@ -39,14 +39,14 @@ NOT_NOTED = (
     "parameter run_dir where its mission is kept under another user or in another container"
 )
 LOOK_SECONDS = 0.5
-"""Interval between checks of the file with the run directory's path [s]."""
+"""Interval between checks of the file that has the path of the run directory [s]."""
 
 
 class LivePageNode(GuardedNode):
     """Node that serves the live page.
 
-    The parameters are in `ros.parameters.LivePageConfig`. The node calls ~/pause, ~/resume and
-    ~/finish (std_srvs/Trigger) of the node whose mission is shown.
+    The parameters are in `ros.parameters.LivePageConfig`. The node calls the services ``~/pause``,
+    ``~/resume`` and ``~/finish`` (std_srvs/Trigger) of the node whose mission it shows.
     """
 
     def __init__(self, **options: Any) -> None:
@@ -86,7 +86,7 @@ class LivePageNode(GuardedNode):
         self._serving.close()
 
     def _follow(self) -> None:
-        """Show the run directory whose path is in the file of `active_sensing`."""
+        """Show the run directory whose path `active_sensing` has written to its file."""
         try:
             path, noted = noted_run(self._shown, self.context.get_domain_id())
             if not noted and self.server.follower.path is not None:
@@ -97,7 +97,7 @@ class LivePageNode(GuardedNode):
         self.server.follower.to(path, problem)
 
     async def _command(self, name: str) -> CommandAnswer:
-        """Call a service of `active_sensing`, in the web server's thread."""
+        """Call a service of `active_sensing`; this method runs in the web server's thread."""
         client = self._of_node[name]
         if not client.service_is_ready():
             msg = (

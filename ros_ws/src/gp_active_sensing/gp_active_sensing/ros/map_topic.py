@@ -1,7 +1,8 @@
-"""Map of ``active_sensing`` from a topic: latched nav_msgs/OccupancyGrid, as from SLAM.
+"""Receive the map of ``active_sensing`` from a latched topic (OccupancyGrid), as SLAM publishes it.
 
-The callback stores the newest message. A thread computes the places of the map, so that neither
-readings nor plans wait for a map (`mission.live_map`). Before the first map there is no mission.
+The callback stores the newest message. A separate thread computes the places of the map
+(`mission.live_map`), so that neither readings nor plans wait for it. The mission begins with the
+first map.
 """
 
 from __future__ import annotations
@@ -34,15 +35,15 @@ LOOK_SECONDS = 0.05
 """Interval between checks for the first map [s, real time]."""
 JOIN_SECONDS = 1.0
 PERIOD = 2.0
-"""Smallest time between two used maps [s]; of the maps received in between, the newest is used."""
+"""Smallest time between two maps that are used [s]; a newer map replaces a map that waits."""
 
 
 class MapTopic:
-    """Subscription to the map's topic; each message updates the mission's map.
+    """Subscription to the map's topic, whose messages update the mission's map.
 
     Args:
-        begin: builds the mission with the first map; called in the node's executor.
-        changed: called in another thread after the places have changed.
+        begin: builds the mission from the first map; called by the node's executor.
+        changed: called after the places have changed, by the thread that converts maps.
     """
 
     def __init__(
@@ -57,7 +58,7 @@ class MapTopic:
         self._mission: Mission | None = None
         self._first: FirstMap | None = None
         self.problem = ""
-        """Reason why the newest map before the mission is unusable; "" = no map has come."""
+        """Reason why the mission cannot begin with the newest map; "" = no such map has come."""
         self.refused = 0
         self._throttle = Throttle(10.0, time.monotonic)
         self._feed: MapFeed[bytes] = MapFeed(PERIOD, time.monotonic)
@@ -85,11 +86,11 @@ class MapTopic:
 
     @property
     def name(self) -> str:
-        """Name of the topic, with namespace and remapping."""
+        """Full name of the topic, after namespace and remapping are applied."""
         return str(self._subscription.topic_name)
 
     def follow(self, mission: Mission) -> None:
-        """Update the map of this mission with each later message."""
+        """Update the map of this mission with each message that comes from now on."""
         self._mission = mission
         for timer in self._timers:
             timer.cancel()
@@ -154,7 +155,7 @@ class MapTopic:
             self._refuse(str(error))
 
     def _report_waiting(self) -> None:
-        """Report the missing first map: in the diagnostics every second, in the log every 10 s."""
+        """Report that no map has come: every second in the diagnostics, every 10 s in the log."""
         if self._mission is not None:
             return
         start = "start the SLAM or the map server, or set map.topic"

@@ -1,10 +1,11 @@
 """Send waypoints as goals to Nav2's actions NavigateToPose and NavigateThroughPoses.
 
-A new waypoint preempts the previous goal. A pause cancels the goal. The place of an aborted goal
-counts as unreachable. After a successful goal, the place still needs a reading.
+A new waypoint preempts the previous goal. A pause of the mission cancels the goal. If Nav2 aborts a
+goal, the goal's place counts as unreachable. After a successful goal, the place still needs a
+reading.
 
-The mission's threads only store a waypoint (`go`). All other work is done in the executor's thread,
-in callbacks of rclpy.
+The mission's threads only store a waypoint (`Navigator.set_waypoints`). All other work is done in
+the executor's thread, by callbacks of rclpy.
 """
 
 from __future__ import annotations
@@ -33,17 +34,17 @@ from gp_active_sensing.types import Clock
 logger = logging.getLogger(__name__)
 
 LOOK_SECONDS = 0.25
-"""Interval between checks of the action server and the mission [s, real time]."""
+"""Interval at which the action server and the mission are checked [s, real time]."""
 TRIES = 3
-"""Number of attempts for a goal that Nav2 refuses or aborts at once, for example at start-up."""
+"""Largest number of attempts for a goal if Nav2 refuses or aborts it at once, as at start-up."""
 PAUSE_SECONDS = 2.0
 """Time between two attempts for the same goal [s]."""
 AT_ONCE_SECONDS = 2.0
-"""Time after sending a goal within which an abort does not block the goal's place [s]."""
+"""If Nav2 aborts a goal within this time after its start [s], the goal is sent again."""
 
 
 TO_POSE, THROUGH_POSES = "navigate_to_pose", "navigate_through_poses"
-"""Default action names for one waypoint and for several waypoints."""
+"""Default names of the actions for goals with one waypoint and with several waypoints."""
 
 
 def find_action(name: str) -> Any:
@@ -67,8 +68,8 @@ class Navigator:
     """Nav2 client that sends the waypoints of all probes as goals.
 
     Args:
-        action: name of the action; in a fleet, in the namespace of each probe. "" = default name.
-        through: True = a goal has several poses, for NavigateThroughPoses.
+        action: name of the action, in a fleet relative to the namespace of each probe.
+        through: True = a goal has several poses and is sent to NavigateThroughPoses.
         make_client: returns an action client; None = use rclpy's client.
 
     Raises:
@@ -118,12 +119,12 @@ class Navigator:
             sender.update()
 
     def state(self, probe: str) -> str:
-        """Return a short text with the state of a probe's goal."""
+        """Return the state of a probe's goal as a short text."""
         sender = self._senders.get(probe)
         return "" if sender is None else sender.state
 
     def close(self) -> None:
-        """Cancel running goals, unless the mission is over, and destroy the action clients."""
+        """Cancel running goals, unless the mission is over; then destroy the action clients."""
         for sender in self._senders.values():
             if self._mission.state != "ended":
                 sender.cancel()
@@ -133,7 +134,7 @@ class Navigator:
 
 
 class GoalSender:
-    """Sender of one probe's goals; all methods except `order` run in the executor's thread."""
+    """Sender of one probe's goals. All methods except `order` run in the executor's thread."""
 
     def __init__(
         self,
@@ -155,16 +156,16 @@ class GoalSender:
         self._clock = clock
         self._lock = threading.Lock()
         self._order: tuple[int, int, Sequence[PoseStamped]] | None = None
-        """Number, place and messages of the newest order; None = the probe must stop."""
+        """Newest order: its index, place and waypoints; None = the probe must stop."""
         self._orders = 0
         self._sent = 0
-        """Number of the newest order that was sent to Nav2."""
+        """Index of the newest order that was sent to Nav2."""
         self._attempt = 0
-        """Number of the newest goal; results of older goals are ignored."""
+        """Index of the newest goal; the results of older goals are ignored."""
         self._handle: Any = None
-        """Handle of the accepted, unfinished goal; None = no such goal."""
+        """Handle of the goal that is accepted and not finished; None = no such goal."""
         self._waiting = False
-        """True while the server has not accepted or refused the goal."""
+        """True after a goal was sent, until the server accepts or refuses it."""
         self._sent_at = 0.0
         self._tries = 0
         self._again_at: float | None = None
@@ -182,7 +183,7 @@ class GoalSender:
             self._order = self._orders, place, waypoints
 
     def update(self) -> None:
-        """Send a new or due goal; cancel the goal when the probe must stop."""
+        """Send a goal that is new or must be repeated; cancel the goal if the probe must stop."""
         order = self._order
         if self._mission.state == "paused" or self._probe.gone:
             with self._lock:
@@ -217,7 +218,7 @@ class GoalSender:
             self._send(number, waypoints)
 
     def cancel(self) -> None:
-        """Cancel the present goal and any later attempt."""
+        """Cancel the present goal, and do not try it again."""
         self._again_at = None
         if self._handle is None and not self._waiting:
             return
@@ -292,7 +293,7 @@ class GoalSender:
             logger.warning("%s%s (%s); the goal is sent again", self._label, why, problem)
 
     def _yield_control(self) -> None:
-        """Stop sending goals after another program has cancelled a goal."""
+        """Leave the control to another program, which has cancelled a goal."""
         why = "its goal was cancelled by somebody else"
         if self._name:
             changes.leave(self._mission, self._name, why)
@@ -319,7 +320,7 @@ class GoalSender:
 
 
 def _filled(goal: Any, poses: list[PoseStamped]) -> Any:
-    """Set the poses of a goal; the field's type depends on Nav2's version."""
+    """Set the poses of a goal, whose type depends on the action and on Nav2's version."""
     if hasattr(goal, "pose"):
         goal.pose = poses[0]
     elif hasattr(goal.poses, "goals"):  # nav_msgs/Goals
@@ -330,7 +331,7 @@ def _filled(goal: Any, poses: list[PoseStamped]) -> Any:
 
 
 def _server_reason(result: Any) -> str:
-    """Return a text with the server's error; "" = none, as in older versions of Nav2."""
+    """Return a text with the server's error; "" = no error, or an older version of Nav2."""
     code, text = getattr(result, "error_code", 0), getattr(result, "error_msg", "")
     if not code and not text:
         return ""

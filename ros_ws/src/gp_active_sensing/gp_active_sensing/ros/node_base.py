@@ -1,8 +1,9 @@
-"""Base class of the nodes that guards transitions, callbacks and the process.
+"""Base class of all nodes, which guards their transitions, callbacks and process against errors.
 
-rclpy of Jazzy has four defects. An invalid lifecycle request raises out of ``spin()``. An exception
-in ``on_configure`` is not reported. An exception in a callback ends ``spin()``. SIGTERM sometimes
-raises in ``spin()``. `GuardedNode` handles the first three defects, `run_node` the last defect.
+rclpy of Jazzy has four defects. An invalid lifecycle request raises an exception out of ``spin()``.
+An exception in ``on_configure`` is not reported. An exception in a callback ends ``spin()``.
+SIGTERM sometimes raises an exception in ``spin()``. `GuardedNode` handles the first three defects,
+and `run_node` handles the last one.
 """
 
 from __future__ import annotations
@@ -44,16 +45,16 @@ RCLError = rclpy_implementation.RCLError
 
 
 def steady_clock() -> Clock:
-    """Return a steady clock, for periodic tasks in real time."""
+    """Return a steady clock, which periodic tasks in real time need."""
     return Clock(clock_type=ClockType.STEADY_TIME)
 
 
 class GuardedNode(LifecycleNode):  # type: ignore[misc,unused-ignore]
-    """Lifecycle node that reports errors and continues.
+    """Lifecycle node that continues after errors and reports them.
 
-    Subclasses override `configure`, `activate`, `deactivate` and `release`. After an
-    `ActiveSensingError` the transition fails, and the error's message is logged. Other errors are
-    logged with their traceback; the node is released and becomes unconfigured.
+    Subclasses override `configure`, `activate`, `deactivate` and `release`. If one of these raises
+    an `ActiveSensingError`, the transition fails, and the error's message is logged. Other errors
+    are logged with their traceback; then the node is released and becomes unconfigured.
 
     Attributes:
         callback_errors: number of failures of each callback.
@@ -64,44 +65,44 @@ class GuardedNode(LifecycleNode):  # type: ignore[misc,unused-ignore]
         self.callback_errors: Counter[str] = Counter()
         self.exit_code: int | None = None
         self.empty_overrides: set[str] = set()
-        """Names of parameters given as empty lists; an empty list has no type in ROS."""
+        """Names of the parameters that are set to empty lists, which have no type in ROS."""
         self.is_configuring = False
-        """True while `configure` runs, which a signal may interrupt."""
+        """True while `configure` runs; only then may a signal interrupt the node."""
         self._owned: list[Any] = []
         super().__init__(name, **options)
         words = [*sys.argv[1:], *(options.get("cli_args") or ())]
         self.keys_in_files = keys_in_files(words, self.get_name())
-        """Keys in the parameter files; True = the file gives the key under this node's name."""
+        """Keys in the parameter files; True = a file has the key under this node's name."""
         self.file_folders = tuple(path.parent for path in given_files(words))
-        """Folders of the parameter files, in which files named by parameters are searched."""
+        """Folders of the parameter files; files that parameters name are searched for there."""
         self._stop_forwarding = forward_logs(self.get_logger())
 
     def declare_parameters(
         self, namespace: str, parameters: list[tuple[Any, ...]], *args: Any, **options: Any
     ) -> Any:
-        """Declare parameters; parameters given as empty lists are skipped."""
+        """Declare parameters; skip those that are set to an empty list."""
         kept = [p for p in parameters if len(p) < 3 or p[1] is not None or p[2].dynamic_typing]
         self.empty_overrides |= {p[0] for p in parameters} - {p[0] for p in kept}
         return super().declare_parameters(namespace, kept, *args, **options)
 
     @property
     def is_active(self) -> bool:
-        """True in the lifecycle state active."""
+        """True while the lifecycle state is active."""
         return str(self._state_machine.current_state[1]) == "active"
 
     # -- overridden by subclasses --------------------------------------------------------------
 
     def configure(self) -> None:
-        """Read the parameters and prepare `activate`; overridden by subclasses."""
+        """Read the parameters and prepare `activate`; subclasses override this method."""
 
     def activate(self) -> None:
-        """Start the work of the node; overridden by subclasses."""
+        """Start the work of the node; subclasses override this method."""
 
     def deactivate(self) -> None:
-        """Stop the work of the node and keep its state; overridden by subclasses."""
+        """Stop the work of the node and keep its state; subclasses override this method."""
 
     def release(self) -> None:
-        """Release all resources, even if `configure` failed; overridden by subclasses."""
+        """Release all resources, even if `configure` failed; subclasses override this method."""
 
     def start_by_itself(self) -> None:
         """Configure and activate the node itself, without a lifecycle manager.
@@ -126,7 +127,7 @@ class GuardedNode(LifecycleNode):  # type: ignore[misc,unused-ignore]
             self.exit_code = code
 
     def own(self, entity: Any) -> Any:
-        """Register a subscription, publisher, service or timer for `disown`, and return it."""
+        """Return a subscription, publisher, service or timer after registering it for `disown`."""
         self._owned.append(entity)
         return entity
 
@@ -152,7 +153,7 @@ class GuardedNode(LifecycleNode):  # type: ignore[misc,unused-ignore]
                 destroy(entity)
 
     def stop_forwarding_logs(self) -> None:
-        """Restore Python's logging to its state before this node."""
+        """Restore the state that Python's logging had before this node was created."""
         self._stop_forwarding()
 
     # -- guard: exceptions in transitions ------------------------------------------------------
@@ -226,10 +227,10 @@ class GuardedNode(LifecycleNode):  # type: ignore[misc,unused-ignore]
     # -- guard: exceptions in callbacks ----------------------------------------------------------
 
     def guarded(self, callback: F, name: str = "") -> F:
-        """Wrap a callback so that exceptions are logged and counted.
+        """Wrap a callback so that its exceptions are logged and counted.
 
-        After an exception, a service answers with ``success`` false and the error in ``message``,
-        if the service's type has these fields.
+        After an exception, a service whose type has the fields ``success`` and ``message`` answers
+        with ``success`` false and the error in ``message``.
         """
         label = name or getattr(callback, "__name__", "callback")
 
@@ -256,7 +257,7 @@ class GuardedNode(LifecycleNode):  # type: ignore[misc,unused-ignore]
         return super().create_subscription(msg_type, topic, guarded, *args, **options)
 
     def create_timer(self, period: float, callback: Any, *args: Any, **options: Any) -> Any:
-        """Create a timer with a guarded callback, by default on a steady clock."""
+        """Create a timer with a guarded callback; its default clock is steady."""
         guarded = self.guarded(callback) if callback is not None else None
         return super().create_timer(period, guarded, *args, **{"clock": steady_clock(), **options})
 
@@ -269,7 +270,7 @@ class GuardedNode(LifecycleNode):  # type: ignore[misc,unused-ignore]
 
 
 def _failed_response(args: tuple[Any, ...], error: Exception) -> Any:
-    """Return the response of a failed service callback; None for other callbacks."""
+    """Return the response of a service whose callback failed; None for other callbacks."""
     if len(args) != 2:
         return None
     response = args[1]
@@ -280,7 +281,7 @@ def _failed_response(args: tuple[Any, ...], error: Exception) -> Any:
 
 
 SPIN_SECONDS = 0.1
-"""Longest time until a signal is handled [s]."""
+"""Longest time from the arrival of a signal to its handling [s]."""
 
 
 MOST_FAILURES = 1000
@@ -288,15 +289,15 @@ MOST_FAILURES = 1000
 
 
 def run_node(factory: Callable[[], GuardedNode], args: Sequence[str] | None = None) -> int:
-    """Run a node until it ends, or until SIGINT or SIGTERM; then clean up.
+    """Run a node until it ends or SIGINT or SIGTERM comes; then clean up.
 
-    rclpy's signal handlers shut the context down during ``spin()``. The handlers here only store
-    the signal, so that the node can still publish and write its records. A signal interrupts
-    `configure`. During and after the clean-up SIGINT is ignored, so that pressing Ctrl-C twice is a
+    rclpy's signal handlers would shut the context down during ``spin()``. The handlers here only
+    store the signal, so that the node can still publish and write its records. A signal interrupts
+    `configure` at once. A second SIGINT has no effect, so that pressing Ctrl-C twice is also a
     normal end. After the first SIGTERM the previous handler is restored, so that a second SIGTERM
-    ends the process.
+    ends the process at once.
 
-    `factory` creates the node after the initialisation of rclpy.
+    `factory` creates the node; it is called after rclpy was initialised.
 
     Returns:
         Exit code: 0 after a signal or a finished mission; `REFUSED` for invalid parameters or
@@ -385,7 +386,7 @@ PACKAGE = "gp_active_sensing"
 
 
 REPEAT_SECONDS = 1.0
-"""Smallest time between two identical warnings or errors in the log [s]."""
+"""Smallest time in the log between two warnings or errors from the same line of code [s]."""
 
 
 class _RosHandler(logging.Handler):
@@ -418,8 +419,8 @@ class _RosHandler(logging.Handler):
 def forward_logs(target: Any, clock: Callable[[], float] = time.monotonic) -> Callable[[], None]:
     """Forward the package's log records to a ROS logger.
 
-    Equal warnings are forwarded at most once a second. Returns a function that stops the
-    forwarding.
+    Warnings from one line of code are forwarded at most once a second. The returned function stops
+    the forwarding.
     """
     source = logging.getLogger(PACKAGE)
     handler = _RosHandler(target, clock)
@@ -438,7 +439,7 @@ def forward_logs(target: Any, clock: Callable[[], float] = time.monotonic) -> Ca
 
 
 class Throttle:
-    """Rate limit for messages of each kind.
+    """Rate limit that holds for the messages of each kind separately.
 
     Args:
         period: smallest time between two messages of one kind [s].

@@ -1,7 +1,7 @@
-"""Check ROS parameter files before ROS reads them, and find the node of each key.
+"""Check ROS parameter files before ROS reads them, and find the node to which each key belongs.
 
-rcl ends the process at a list within a list, without naming the file or the key. rcl also does not
-report whether a key is under ``/**`` or under the node's name.
+If a list contains a list, rcl ends the process and names neither the file nor the key. rcl also
+does not report whether a key is under ``/**`` or under the node's name.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.util.yaml_files import compose_documents, read_text
 
 Problem = tuple[int, str]
-"""Line number and text of a problem."""
+"""Problem in a file: line number and text."""
 _PARAMETERS = "ros__parameters"
 _ORDER = f"expected the name of a node, such as /**, below it {_PARAMETERS}, below that parameters"
 _TYPES = {"int": "whole numbers", "float": "numbers", "bool": "true/false", "str": "text"}
 _TRUTHS = frozenset("y Y n N".split())
-"""Words that rcl reads as booleans and Python's YAML reads as text."""
+"""Words that are booleans for rcl, but text for Python's YAML reader."""
 
 
 def check_parameter_file(path: Path, namespace: str = "") -> None:
     """Check that rcl can read a parameter file.
 
-    With a namespace, sections of nodes outside the namespace are also problems, since ROS ignores
-    such sections.
+    If a namespace is given, each section for a node outside this namespace is also a problem, since
+    ROS ignores it.
 
     Raises:
-        ConfigError: rcl cannot read the file; the message lists lines, keys and corrections.
+        ConfigError: the file has problems; the message lists lines, keys and corrections.
     """
     found = set(_aliases(path))
     if not found:
@@ -45,16 +45,16 @@ def check_parameter_file(path: Path, namespace: str = "") -> None:
 
 
 def given_files(words: Sequence[str]) -> list[Path]:
-    """Return the parameter files named in a node's command line."""
+    """Return the parameter files that a node's command line names."""
     return [Path(value) for flag, value in itertools.pairwise(words) if flag == "--params-file"]
 
 
 def keys_in_files(words: Sequence[str], name: str) -> dict[str, bool]:
-    """Return the keys in a node's parameter files.
+    """Return the keys of a node that its parameter files contain.
 
     Returns:
-        For each dotted key: True = under the node's name; False = only under a name for several
-        nodes, such as ``/**``.
+        Value of each dotted key: True = the key is under the node's name; False = it is only under
+        a name for several nodes, such as ``/**``.
     """
     found: dict[str, bool] = {}
     for path in given_files(words):
@@ -82,7 +82,7 @@ def _pairs(node: yaml.Node) -> Iterator[tuple[str, yaml.Node, yaml.Node]]:
 
 
 def _sections(root: yaml.Node, prefix: str = "") -> Iterator[tuple[str, yaml.Node]]:
-    """Yield each node's name and the content of the node's ``ros__parameters``."""
+    """Yield the name of each node, and the YAML node below its ``ros__parameters``."""
     for key, _, value in _pairs(root):
         if key == _PARAMETERS:
             yield prefix, value
@@ -122,7 +122,7 @@ def _outside(root: yaml.Node) -> Iterator[Problem]:
 
 
 def _elsewhere(root: yaml.Node, namespace: str) -> Iterator[Problem]:
-    """Yield a problem for each section of a node outside the namespace."""
+    """Yield a problem for each section that is for a node outside the namespace."""
     inside = f"/{namespace.strip('/')}"
     for name, section in _sections(root):
         if "*" not in name and not name.startswith(f"{inside}/"):
@@ -174,7 +174,7 @@ def _quoted(node: yaml.Node) -> str:
 
 
 def _in_flow(node: yaml.Node) -> yaml.Node:
-    """Return the YAML node in flow style, so that it fits on one line."""
+    """Return the YAML node in flow style, which fits on one line."""
     if isinstance(node, yaml.SequenceNode):
         items = [_in_flow(item) for item in node.value]
         return yaml.SequenceNode(node.tag, items, flow_style=True)

@@ -3,16 +3,16 @@
 A dataclass field ``a.b`` becomes the parameter ``a.b``; the policy's fields become
 ``policy.<field>``. ROS has fewer types of values than YAML, so there are conventions:
 
-- None: the parameter is *not set*. To remove a scenario's value, give ``.nan`` for a number, ``""``
-  for a text, and ``[]`` for a list. For a list, a running node needs ``[.nan]``.
-- A list of lists, or a value of several types: the parameter is a list of numbers or a YAML text
-  such as ``"[[0, 1], [2, 3]]"``.
-- Integers are accepted for floats, and floats for integers if the conversion is exact.
+- None: the parameter is *not set*. To replace a scenario's value by None, give ``.nan`` for a
+  number, ``""`` for a text, and ``[]`` for a list. While the node runs, give ``[.nan]`` for a list.
+- A list of lists, or a field that allows several types: the parameter is a list of numbers, or a
+  YAML text such as ``"[[0, 1], [2, 3]]"``.
+- Integers are accepted for floats. Floats are accepted for integers if the conversion is exact.
 - Keys of other nodes (under ``/**`` in a parameter file) are ignored. A misspelt key is a problem,
   and so is any unknown key under the node's name.
 
-No method raises during the declaration: `ParameterTree.config` reports all wrong values together.
-The dataclasses of the other nodes are also in this module.
+Wrong values raise no error when the parameters are declared: `ParameterTree.config` reports all of
+them together. This module also has the dataclasses of all nodes except `active_sensing`.
 """
 
 from __future__ import annotations
@@ -131,11 +131,11 @@ NODES: dict[str, type] = {
     "bag_player": BagPlayerConfig,
     "live_page": LivePageConfig,
 }
-"""Dataclass of each node's parameters, by the name of the node."""
+"""Dataclass that has the parameters of each node, by the name of the node."""
 
 
 def owner_of(key: str, *, besides: type) -> str:
-    """Return the name of the node that has a parameter; "" = no node of this package has it.
+    """Return the name of the node that has a parameter; "" = no other node of this package has it.
 
     All keys below ``policy.`` and ``readings.`` belong to `active_sensing`. The node whose
     dataclass is `besides` is skipped.
@@ -152,7 +152,7 @@ def _names(root: type) -> frozenset[str]:
 
 
 _NEAR = 0.75
-"""Smallest similarity (0 to 1) of an unknown key to the known key that is proposed."""
+"""An unknown key counts as misspelt if it is at least so similar (0 to 1) to a known key."""
 _FOREIGN = ("use_sim_time", "start_type_description_service", "qos_overrides")
 
 
@@ -160,7 +160,8 @@ class ParameterTree:
     """Parameters of a node.
 
     The node needs ``automatically_declare_parameters_from_overrides=True``, so that the values from
-    command line and files are known before the declaration. Empty lists need a `GuardedNode`.
+    the command line and from files are known before the parameters are declared. Only a
+    `GuardedNode` accepts empty lists.
     """
 
     def __init__(self, node: Any, root: type, *, live: tuple[str, ...] = ()) -> None:
@@ -172,9 +173,9 @@ class ParameterTree:
         self._wrong: dict[str, Any] = {}
         self._problems: list[str] = []
         self.locked: Callable[[], bool] = lambda: False
-        """Function that returns True while only live parameters may change."""
+        """Function that returns True while only the parameters `live` may change."""
         self.checks: dict[str, Callable[[Any], str]] = {}
-        """Functions by live parameter that return why a value is impossible now; "" = possible."""
+        """For parameters in `live`: function that returns why a value is impossible now, or ""."""
         self.given = self._apply_overrides()
         node.add_pre_set_parameters_callback(self._of_right_type)
         node.add_on_set_parameters_callback(self._on_set)
@@ -193,7 +194,8 @@ class ParameterTree:
 
         Args:
             defaults: nested plain data that replaces the defaults of the dataclasses.
-            sections: dataclass of each mapping with free keys (``policy``); None = unknown.
+            sections: dataclass for each field that is a mapping whose keys depend on another choice
+                (``policy``); None = this choice is unknown.
         """
         names = _quantities(self.given, defaults)
         leaves = leaves_of(self._root, sections, {"readings": names})
@@ -214,7 +216,7 @@ class ParameterTree:
         self._note_unknown()
 
     def mapping(self) -> dict[str, Any]:
-        """Return the values as nested plain data, for `from_mapping`."""
+        """Return the values as nested plain data, as `from_mapping` needs them."""
         result: dict[str, Any] = {}
         for name, leaf in self._leaves.items():
             if name in self._wrong:
@@ -237,10 +239,11 @@ class ParameterTree:
     def config(self, check: Callable[[dict[str, Any]], Any] | None = None) -> Any:
         """Return the configuration.
 
-        `check` raises ConfigError for further problems, such as wrong parameters of the policy.
+        `check` raises ConfigError if it finds further problems, such as a wrong parameter of the
+        policy.
 
         Raises:
-            ConfigError: values are wrong; the message lists all problems with the names.
+            ConfigError: values are wrong; the message lists all problems and parameter names.
         """
         mapping = self.mapping()
         problems = list(self._problems)
@@ -353,7 +356,7 @@ def _plain(value: Any) -> Any:
 
 
 def _flatten(data: Mapping[str, Any], leaves: Mapping[str, Leaf]) -> dict[str, Any]:
-    """Return the values in nested data by dotted name; keys that are not parameters are skipped."""
+    """Return the values in nested data by dotted name; skip keys that are not parameters."""
     flat: dict[str, Any] = {}
 
     def walk(inner: Mapping[str, Any], prefix: str) -> None:

@@ -54,7 +54,7 @@ PROBE_TOPICS: tuple[tuple[str, Any, Any], ...] = (
     ("next_path", Path, qos.latched()),
     ("~/plan", Path, qos.latched()),
 )
-"""Name, type and QoS profile of each topic of a probe; a fleet adds its namespace."""
+"""Name, type and QoS profile of each topic of a probe, without the probe's namespace."""
 
 
 class Waypoints:
@@ -62,11 +62,11 @@ class Waypoints:
 
     Args:
         origin: latitude and longitude of the map's origin [degree]; None = unknown.
-        incompatible: returns a callback that reports an incompatible subscriber of a topic.
+        incompatible: returns the callback that reports an incompatible subscriber of a topic.
 
     Raises:
-        ConfigError: waypoints in degrees need the map's origin.
-        MissingDependencyError: goals of Nav2 need nav2_msgs, which is not installed.
+        ConfigError: waypoints in degrees are configured, and the map's origin is unknown.
+        MissingDependencyError: goals of Nav2 are configured, and nav2_msgs is not installed.
     """
 
     def __init__(
@@ -111,7 +111,7 @@ class Waypoints:
             self._stream()
 
     def send(self, probe: str, plan: Plan) -> None:
-        """Publish the waypoint of a plan and the planned way."""
+        """Publish the waypoint of a plan, and the way that it plans."""
         self.send_again(probe, plan.path[-1])
         loop = self._mission.loop
         with self._mission.lock:  # the mission thread may change the map
@@ -123,7 +123,7 @@ class Waypoints:
         self._publishers[probe_topic(probe, "~/plan")].publish(path)
 
     def send_again(self, probe: str, place: int) -> None:
-        """Publish the waypoint of a place again, or of the first corner on the way to the place."""
+        """Publish again the waypoint of a place, or of the first corner on the way to it."""
         with self._mission.lock:
             state = self._mission.probes[probe]
             ahead = state.places_ahead(self._config.ahead)
@@ -147,7 +147,7 @@ class Waypoints:
         return outputs.waypoint_message(goal, topology.frame, stamp_ns, z)
 
     def publish_position(self, probe: str) -> None:
-        """Publish the probe's position as its waypoint, for `waypoint.pause: hold` without Nav2."""
+        """Publish the probe's position as its waypoint, if `waypoint.pause` is ``hold``."""
         pose = self._mission.probes[probe].ingestion.track.newest
         if self._config.pause != "hold" or self.navigator is not None or pose is None:
             return
@@ -179,7 +179,10 @@ class Waypoints:
         return int(self._node.get_clock().now().nanoseconds)
 
     def _curve(self, probe: str, topology: Topology, places: Sequence[int]) -> FloatArray | None:
-        """Return the curve (k, 2) from the probe's pose along a way [m]; None = no turn radius."""
+        """Return a drivable curve (k, 2) from the probe's pose along a way [m].
+
+        None = the probe has no turn radius, the places are roads, or no pose has come.
+        """
         radius = self._mission.loop.turn_radius
         pose = self._mission.probes[probe].ingestion.track.newest
         if radius <= 0.0 or topology.roads or pose is None:
@@ -236,30 +239,30 @@ GRID_TOPICS: tuple[tuple[str, Any, Any], ...] = (
     ("~/std_grid", OccupancyGrid, qos.latched()),
     ("~/grid_limits", Float64MultiArray, qos.latched()),
 )
-"""Name, type and QoS profile of each topic of occupancy grids, for maps with square cells."""
+"""Name, type and QoS profile of each topic for grids, which only maps with square cells need."""
 
 
 def further_topics(name: str) -> tuple[tuple[str, Any, Any], ...]:
-    """Return name, type and QoS profile of each topic of a further quantity."""
+    """Return name, type and QoS profile of each topic that a further quantity has."""
     topics = (("~/field", PointCloud2, qos.latched()), *GRID_TOPICS)
     return tuple((probe_topic(name, topic), kind, profile) for topic, kind, profile in topics)
 
 
 class GridPublisher:
-    """Publisher of a belief as occupancy grids."""
+    """Publisher that converts a belief to occupancy grids."""
 
     def __init__(self, publish: Callable[[str, Any], None], config: GridTopicsConfig) -> None:
         self._publish = publish
         self._config = config
         self._known: tuple[Topology, Lattice | None] | None = None
-        """Newest map, and its lattice of square cells or None."""
+        """Newest map and its lattice; lattice None = the map has no square cells."""
 
     def send(
         self, topology: Topology, mean: FloatArray, std: FloatArray, now_ns: int, quantity: str = ""
     ) -> None:
-        """Publish grids of mean (n,) and standard deviation (n,), and the limits of the grids.
+        """Publish grids of mean (n,) and standard deviation (n,), and the limits of their values.
 
-        The configured limits are used for the main quantity only.
+        The configured limits hold only for the main quantity.
         """
         lattice = self._lattice(topology)
         if lattice is None:
@@ -298,7 +301,7 @@ TOPICS: tuple[tuple[str, Any, Any], ...] = (
     ("~/length_scale_belief", Float64MultiArray, qos.latched()),
     *GRID_TOPICS,
 )
-"""Name, type and QoS profile of each topic, private since Nav2 has another /map and /plan."""
+"""Name, type and QoS profile of each topic; names are private, since Nav2 also has a /map."""
 
 PROBES_SECONDS = 0.5
 """Interval between messages with the probes' positions [s, real time]."""
@@ -306,7 +309,7 @@ _NOTHING_KEPT = "nothing is kept, since there is no run_dir"
 
 
 class Publishers:
-    """Publishers of a mission's results; used by both threads of the worker.
+    """Publishers of a mission's results, which both threads of the worker use.
 
     Raises:
         MissingDependencyError: see `Waypoints`.
@@ -370,7 +373,7 @@ class Publishers:
         self.waypoints.publish_position(probe)
 
     def send_query(self, places: tuple[int, ...]) -> None:
-        """Publish a query to the expert about places."""
+        """Publish a query that asks the expert about places."""
         if self.asking is not None:
             self.asking.send(places)
 
@@ -383,7 +386,7 @@ class Publishers:
         self._publish("~/probes", outputs.probe_markers(topology, shown))
 
     def send_map(self, observed: BoolArray | None = None) -> None:
-        """Publish the map, with observed, planned, blocked and abandoned places marked."""
+        """Publish the map with marks on the observed, planned, blocked and abandoned places."""
         mission = self._parts.mission
         with mission.lock:
             topology = mission.loop.topology
@@ -401,7 +404,7 @@ class Publishers:
         self._publish("~/map", outputs.map_markers(topology, marks, self.now_ns()))
 
     def send_results(self, job: DecisionRequest) -> None:
-        """Publish field, belief and map, and record the stage that ended before the job."""
+        """Publish field, belief and map; record the stage that ended just before the job."""
         found = job.loop.belief.mixture()
         if job.finished is not None:
             self._record(job.finished, job.loop, found)
@@ -428,7 +431,7 @@ class Publishers:
         self._telling.budget()
 
     def mission_ended(self) -> str:
-        """Write summary and report; return a text on problems with the records, or ""."""
+        """Write summary and report; return the problems with the records, "" = no problem."""
         mission, recorder = self._parts.mission, self._parts.recorder
         logger = self._node.get_logger()
         logger.info(f"the mission is over: {mission.reason}; the last waypoint stays published")
@@ -454,7 +457,7 @@ class Publishers:
                 self._node.end(0)
 
     def finish(self, reason: str) -> str:
-        """End the mission on request; return a text on problems with the records, or ""."""
+        """End the mission on request; return the problems with the records, "" = no problem."""
         self._stop(reason)
         self.send_results(self._parts.mission.preview())
         return self.mission_ended()

@@ -1,4 +1,4 @@
-"""Quality of service of topics, limits on messages, and statistics of subscriptions."""
+"""Define the quality of service of topics, limit received messages, and monitor subscriptions."""
 
 from __future__ import annotations
 
@@ -21,20 +21,21 @@ from gp_active_sensing.messages.conversions import RateLimit
 MIN_DEPTH = 10
 MAX_DEPTH = 10_000
 QUEUE_SECONDS = 2.0
-"""Capacity of a subscription's queue, in seconds at the expected rate."""
+"""Time for which a subscription's queue can store messages at the expected rate [s]."""
 CATCH_UP_DEPTH = 1000
-"""Smallest number of stored messages requested from a publisher."""
+"""Smallest length of a queue that requests earlier messages from a publisher."""
 
 
 def sensor(rate: float, *, reliable: bool = False, catch_up: bool = False) -> QoSProfile:
     """Return the profile of an input: best-effort, with a queue of two seconds.
 
-    A reliable subscriber gets no messages from a best-effort publisher, which most sensor drivers
-    use. The queue is long, since on a busy machine callbacks may be delayed by more than a second.
+    Most sensor drivers use a best-effort publisher, from which a reliable subscriber gets no
+    messages. The queue is long, since on a busy computer callbacks may be delayed by more than a
+    second.
 
     Args:
         rate: expected rate [Hz].
-        reliable: True = reliable, if the publisher is known to be reliable.
+        reliable: True = the publisher is known to be reliable, so the subscriber is also reliable.
         catch_up: True = also request earlier messages that the publisher stores.
     """
     least = CATCH_UP_DEPTH if catch_up else MIN_DEPTH
@@ -49,7 +50,7 @@ def sensor(rate: float, *, reliable: bool = False, catch_up: bool = False) -> Qo
 
 
 def reliable(depth: int = 10, *, latched: bool = False) -> QoSProfile:
-    """Return the profile of an output: reliable, and latched on request."""
+    """Return the profile of an output, which is reliable and, if `latched`, also latched."""
     return QoSProfile(
         history=HistoryPolicy.KEEP_LAST,
         depth=depth,
@@ -59,12 +60,12 @@ def reliable(depth: int = 10, *, latched: bool = False) -> QoSProfile:
 
 
 def latched(depth: int = 1) -> QoSProfile:
-    """Return the profile of a latched topic: late subscribers receive the newest messages."""
+    """Return the profile of a latched topic, whose late subscribers get the newest messages."""
     return reliable(depth, latched=True)
 
 
 def policy_name(kind: int) -> str:
-    """Return the name of the QoS policy in an incompatible-QoS event."""
+    """Return the name of the QoS policy that an incompatible-QoS event reports."""
     try:
         return str(QoSPolicyKind(kind).name)
     except ValueError:
@@ -72,15 +73,15 @@ def policy_name(kind: int) -> str:
 
 
 def words(profile: QoSProfile) -> str:
-    """Describe reliability and durability of a profile."""
+    """Describe the reliability and the durability of a profile in words."""
     names = profile.reliability.name, profile.durability.name
     return ", ".join(name.lower().replace("_", " ") for name in names)
 
 
 def advice(policy: str, *, publishing: bool) -> str:
-    """Return advice on an incompatible QoS policy; `policy` is from `policy_name`.
+    """Return advice on how to make publisher and subscriber agree on a QoS policy.
 
-    `publishing` True = this node publishes the topic.
+    `policy` is a result of `policy_name`. `publishing` True = this node publishes the topic.
     """
     if policy == "RELIABILITY":
         return (
@@ -97,7 +98,7 @@ def advice(policy: str, *, publishing: bool) -> str:
 
 
 def incompatible(topic: str, event: Any, *, publishing: bool) -> tuple[str, str]:
-    """Return the name of the policy in an incompatible-QoS event, and a warning text."""
+    """Return the policy that an incompatible-QoS event reports, and the text of a warning."""
     policy = policy_name(int(event.last_policy_kind))
     side = "subscriber" if publishing else "publisher"
     text = (
@@ -108,10 +109,10 @@ def incompatible(topic: str, event: Any, *, publishing: bool) -> tuple[str, str]
 
 
 def why_silent(node: Any, topic: str, expected: str, start: str, setting: str) -> str:
-    """Return a text on why no message comes on a topic.
+    """Return a text that explains why no message comes on a topic.
 
     `start` is the advice if the topic has no publisher. `setting` is the advice if the topic has
-    another type.
+    another type than `expected`.
     """
     found = node.get_publishers_info_by_topic(topic)
     types = sorted({info.topic_type for info in found})
@@ -124,13 +125,13 @@ def why_silent(node: Any, topic: str, expected: str, start: str, setting: str) -
 
 
 class MessageGate:
-    """Decoder of messages with limits on size and rate.
+    """Decoder of serialised messages, which limits their size and rate.
 
     Messages beyond the limits are only counted, so that no publisher can exhaust the node's time or
     memory.
 
     Args:
-        refuse: called with the reason and the text for a rejected message.
+        refuse: called for each rejected message, with the reason and a text.
         size: largest size of a message [bytes].
         rate: largest rate of messages [Hz].
     """
@@ -142,7 +143,7 @@ class MessageGate:
         self._rate = RateLimit(rate, time.monotonic)
 
     def process(self, data: bytes, use: Callable[[Any], None]) -> None:
-        """Decode a serialised message and pass it to `use`; reject a message beyond the limits."""
+        """Decode a serialised message and pass it to `use`, or reject it if it exceeds a limit."""
         if len(data) > self._size:
             self._refuse("too_large", f"has {len(data)} bytes, more than {self._size}")
             return
@@ -171,15 +172,15 @@ def first_line(error: Exception) -> str:
 SILENCE_SECONDS = 5.0
 """Time without a message after which a pose topic counts as silent [s, real time]."""
 LONGEST_QUEUED = 60.0
-"""Largest plausible time of a message in a queue [s]; more means that a clock was changed."""
+"""Largest plausible time for which a message waits in a queue [s]; more = a clock was changed."""
 
 
 def received_at(info: Mapping[str, Any]) -> float:
-    """Return the arrival of a message (monotonic seconds), from rclpy's message information.
+    """Return the time at which a message arrived (monotonic seconds), given rclpy's message info.
 
-    The callback may run much later than the arrival. The callbacks of two topics may run in another
-    order than their messages arrived. If the middleware does not give the arrival, the present time
-    is returned.
+    The message's callback may run much later. The callbacks of two topics may also run in another
+    order than their messages arrived. If the middleware does not report the arrival, the present
+    time is returned.
     """
     now = time.monotonic()
     queued = 1e-9 * (time.time_ns() - int(info.get("received_timestamp") or 0))
@@ -187,11 +188,11 @@ def received_at(info: Mapping[str, Any]) -> float:
 
 
 class TopicMonitor:
-    """Statistics of the messages of a topic.
+    """Statistics of the messages that arrive on a topic.
 
     Args:
         expected: type of the messages.
-        take: called with each message and its arrival (monotonic seconds).
+        take: called with each message and its arrival time (monotonic seconds).
         depth: length of the subscription's queue.
     """
 
@@ -203,7 +204,7 @@ class TopicMonitor:
         self.expected = expected
         self.depth = depth
         self.why = ""
-        """Known reason why no message comes; "" = unknown."""
+        """Reason why no message comes; "" = the reason is unknown."""
         self.count = 0
         self.rate = 0.0
         """Present rate of messages [Hz]."""
@@ -213,13 +214,13 @@ class TopicMonitor:
         self._seen, self._seen_at = 0, time.monotonic() - 1.0
 
     def on_message(self, message: Any, received: float | None = None) -> None:
-        """Pass on a message and count it unless an error occurs; `received` None = now."""
+        """Pass a message to `take`; if no error occurs, count it. `received` None = now."""
         self._take(message, time.monotonic() if received is None else received)
         self.count += 1
         self._received_at = time.monotonic()
 
     def update(self) -> None:
-        """Update the rate; must be called every second."""
+        """Update the rate; the owner must call this method every second."""
         count, now = self.count, time.monotonic()
         if now - self._seen_at >= 0.5:
             self.rate = (count - self._seen) / (now - self._seen_at)
@@ -227,7 +228,7 @@ class TopicMonitor:
 
     @property
     def name(self) -> str:
-        """Name of the topic, with namespace and remapping."""
+        """Full name of the topic, after namespace and remapping are applied."""
         return str(self.subscription.topic_name)
 
     @property
@@ -247,7 +248,7 @@ class TopicMonitor:
 
 
 def pose_problems(streams: Mapping[str, TopicMonitor], jumps: int) -> list[str]:
-    """Return texts on signs that one pose topic carries the poses of several probes."""
+    """Return signs that one pose topic carries the poses of several probes, as texts."""
     several = {
         name: s.publishers for name, s in streams.items() if name.rpartition("/")[2] == "pose"
     }

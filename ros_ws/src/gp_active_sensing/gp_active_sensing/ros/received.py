@@ -1,4 +1,4 @@
-"""Messages received on a topic for a short time, and parameters that suit their rate."""
+"""Sample the messages of a topic for a short time, and propose parameters that suit their rate."""
 
 from __future__ import annotations
 
@@ -12,35 +12,35 @@ from gp_active_sensing.mission.config import MissionConfig
 from gp_active_sensing.mission.stream_config import PoseConfig, ReadingConfig
 
 LISTEN_SECONDS = 12.0
-"""Longest time of a subscription [s]: enough for two messages that come every 6 s."""
+"""Longest time for which a topic is sampled [s]: enough for two messages that come every 6 s."""
 SLOWEST = 5.0
-"""Longest time between poses with which readings can be assigned to places [s]."""
+"""Longest time between two poses at which readings can still be assigned to places [s]."""
 _ENOUGH = 3
-"""Smallest number of messages for the computation of a rate."""
+"""Smallest number of messages from which a rate is computed."""
 _SPAN = 1.0
-"""Smallest time from the first to the last message for the computation of a rate [s]."""
+"""Smallest time between the first and the last message from which a rate is computed [s]."""
 _SEVERAL = 2.5
-"""Factor on the time between two messages that tolerates one lost message."""
+"""Factor on the time between two messages, so that a limit tolerates one lost message."""
 _OLD = 0.8
-"""Largest accepted ratio of the time between poses to `pose.max_age`."""
+"""Largest accepted time between two poses, as a fraction of `pose.max_age`."""
 _ONE = 1.2
-"""Waiting time of a reading for a pose, as a multiple of the time between poses."""
+"""Time for which a reading waits for a pose, as a multiple of the time between two poses."""
 _FASTER = 1.1
-"""Largest accepted ratio of the received rate to the configured rate."""
+"""Largest accepted rate of a topic, as a multiple of the configured rate."""
 
 Needs = dict[str, tuple[float, str]]
-"""Proposed values and comments, by the parameter's name."""
+"""Proposed value of each parameter and a comment, by the parameter's name."""
 
 
 @dataclass
 class TopicSample:
-    """Messages received on a topic.
+    """Sample of the messages that were received on a topic.
 
     Args:
         messages: list with the newest message; [] = no message.
-        times: arrival of each message (monotonic seconds).
+        times: arrival time of each message (monotonic seconds).
         silent: time from the last message to the end of the subscription [s].
-        pace: seconds of the robot's clock per second of real time; 1 except in a simulation.
+        pace: seconds on the robot's clock per second of real time; 1 except in a simulation.
     """
 
     topic: str
@@ -51,7 +51,7 @@ class TopicSample:
 
     @property
     def is_known(self) -> bool:
-        """True if enough messages came to compute the rate."""
+        """True if enough messages came, so that the rate can be computed."""
         return len(self.times) >= _ENOUGH and self.times[-1] - self.times[0] >= _SPAN
 
     @property
@@ -61,10 +61,10 @@ class TopicSample:
 
     @property
     def gap(self) -> float:
-        """Time between two messages [s, real time]; NaN = fewer than two messages.
+        """Mean time between two messages [s, real time]; NaN = fewer than two messages came.
 
-        A longer silence after the last message is returned instead, for a topic without a constant
-        rate.
+        If the silence after the last message is more than 1 s and more than twice this time, the
+        silence is returned instead, since the topic has no constant rate.
         """
         if len(self.times) < 2:
             return math.nan
@@ -79,7 +79,7 @@ class TopicSample:
 
     @property
     def rate(self) -> float:
-        """Rate of messages in real time [Hz]; NaN = fewer than two messages."""
+        """Rate of messages in real time [Hz]; NaN = fewer than two messages came."""
         return 1.0 / self.gap
 
     @property
@@ -90,7 +90,7 @@ class TopicSample:
 
     @property
     def in_words(self) -> str:
-        """Description of the rate."""
+        """Description of the rate in words."""
         if self.is_single:
             return f"once in {LISTEN_SECONDS:g} s"
         if math.isnan(self.gap):
@@ -99,7 +99,7 @@ class TopicSample:
 
 
 def pace_of(stamps: Sequence[float], times: Sequence[float]) -> float:
-    """Return the seconds by which stamps advance per second of arrival times; NaN = unknown."""
+    """Return by how many seconds stamps advance in one second of real time; NaN = unknown."""
     if len(stamps) < 2 or stamps[-1] <= stamps[0] or times[-1] <= times[0]:
         return math.nan
     found = (stamps[-1] - stamps[0]) / (times[-1] - times[0])
@@ -107,7 +107,7 @@ def pace_of(stamps: Sequence[float], times: Sequence[float]) -> float:
 
 
 def pose_needs(pose: PoseConfig, received: Collection[TopicSample]) -> Needs:
-    """Return the parameters that suit the lowest and the highest rate of the pose topics."""
+    """Return the parameters that must change to suit the rates of all received pose topics."""
     found: Needs = {}
     period = _largest([each.period for each in received])
     if period > _OLD * pose.max_age:
@@ -121,7 +121,7 @@ def pose_needs(pose: PoseConfig, received: Collection[TopicSample]) -> Needs:
 def reading_needs(
     reading: ReadingConfig, mission: MissionConfig, received: Collection[TopicSample]
 ) -> Needs:
-    """Return the parameters that suit the lowest and the highest rate of the reading topics."""
+    """Return the parameters that must change to suit the rates of all received reading topics."""
     found: Needs = {}
     period = _largest([each.period for each in received])
     how = f"readings come every {period:.1f} s"

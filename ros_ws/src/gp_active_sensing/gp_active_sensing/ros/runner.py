@@ -2,8 +2,8 @@
 
 ``python -m gp_active_sensing.ros.runner traffic_sim policy:=bal`` starts the same nodes with the
 same parameters as ``ros2 launch gp_active_sensing traffic_sim.launch.py policy:=bal``. The runner
-prefixes the nodes' output with their names and ends the nodes together. Both commands use
-`launches`.
+writes a node's name before each line of the node's output, and ends all nodes together. Both
+commands use the module `launches`.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ Launches:
 
 
 def command_of(process: Process) -> tuple[str, ...]:
-    """Return the command that starts a node's process without ``ros2``.
+    """Return the command by which a node's process is started without ``ros2``.
 
     Raises:
         MissingDependencyError: the node's program is not on the path.
@@ -93,8 +93,8 @@ def child_environment(environment: Mapping[str, str]) -> dict[str, str]:
     """Return the environment variables of the node processes.
 
     The ROS wheels restart the interpreter to set LD_LIBRARY_PATH, and record the restart in a
-    variable. A child process with this variable but without the path could not load the libraries
-    of the wheels.
+    variable. If LD_LIBRARY_PATH is not set, the record is removed. Otherwise a child process would
+    not restart the interpreter, and could not load the libraries of the wheels.
     """
     child = {**environment, **node_environment(environment), "PYTHONUNBUFFERED": "1"}
     if "LD_LIBRARY_PATH" not in child:
@@ -121,7 +121,7 @@ def make_group(
     environment: Mapping[str, str] | None = None,
     on_line: Callable[[str, str], None] | None = None,
 ) -> ProcessGroup:
-    """Return the processes of a launch, before their start.
+    """Return the processes of a launch as a group that is not started yet.
 
     `environment` and `on_line` are passed to `ProcessGroup`.
 
@@ -152,8 +152,8 @@ def show_arguments(name: str) -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return its exit code.
 
-    The code is 0 after a normal end, also by Ctrl-C or SIGTERM. The code is 1 if a node failed, and
-    2 if this command or a node refused its arguments.
+    The code is 0 after a normal end, which Ctrl-C and SIGTERM may cause. The code is 1 if a node
+    failed, and 2 if this command or a node refused its arguments.
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
     logging.basicConfig(format="[runner] %(message)s", level=logging.INFO)
@@ -179,7 +179,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def exit_code(group: ProcessGroup) -> int:
-    """Return the exit code of a launch from the exit codes of its nodes."""
+    """Return the exit code of a launch, given the group of its nodes after their end."""
     if group.failures and not group.killed and set(group.failures.values()) == {REFUSED}:
         return REFUSED
     return FAILED if group.failures or group.killed else 0
@@ -188,11 +188,11 @@ def exit_code(group: ProcessGroup) -> int:
 logger = logging.getLogger(__name__)
 
 END_SECONDS = 20.0
-"""Time from SIGINT to SIGTERM [s], in which a child process writes its last records."""
+"""Time from SIGINT to SIGTERM [s], during which a child process writes its last records."""
 KILL_SECONDS = 5.0
 """Time from SIGTERM to SIGKILL [s]."""
 RESPAWN_SECONDS = 2.0
-"""Delay before a child is started again [s]."""
+"""Delay before a child that has crashed is started again [s]."""
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _PR_SET_PDEATHSIG = 1
 # Functions are looked up before any fork, since a child must not import.
@@ -205,13 +205,14 @@ class ProcessGroup:
     Args:
         programs: programs with their commands, in the order of their start.
         environment: environment of the children; None = the environment of this process.
-        on_line: called with (name, line) for each line of output, from several threads in turn.
+        on_line: called with (name, line) for each line of output. Several threads call this
+            function, but never at the same time.
         grace, patience, rest: replace `END_SECONDS`, `KILL_SECONDS`, `RESPAWN_SECONDS` [s].
 
     Attributes:
-        children: newest process of each program, by name.
-        failures: exit codes of failed children, by name.
-        killed: names of the children that ended only by SIGKILL.
+        children: newest process of each program, by the program's name.
+        failures: exit codes of failed children, by the program's name.
+        killed: names of the children that had to be ended by SIGKILL.
     """
 
     def __init__(
@@ -235,7 +236,7 @@ class ProcessGroup:
         self._lock = threading.Lock()
         self._readers: list[threading.Thread] = []
         self._again_at: dict[str, float] = {}
-        """Time of the next start of each crashed program (monotonic seconds), by name."""
+        """Time at which each crashed program is started again (monotonic seconds), by its name."""
         self._signals: list[int] = []
 
     def run(self, tick: Callable[[], bool] | None = None) -> int:
@@ -247,7 +248,7 @@ class ProcessGroup:
             0 after a normal end; 1 if a child failed or had to be killed; 128 + n after signal n.
 
         Raises:
-            RunError: a program cannot be started; the programs started before are ended.
+            RunError: a program cannot be started; the programs that already run are ended.
         """
         with self._catching_signals():
             try:
@@ -293,7 +294,7 @@ class ProcessGroup:
                     logger.error("a line of %s is lost: %r", name, error)
 
     def _ended(self) -> bool:
-        """Return whether a required child, or every child, has ended; record failures."""
+        """Return whether a required child or all children have ended; record failures."""
         for program in self.programs:
             code = self.children[program.name].poll()
             if code is None or self._restart(program, code) or not program.required:
@@ -305,7 +306,7 @@ class ProcessGroup:
         return not self._again_at and not self._alive()
 
     def _restart(self, program: Process, code: int) -> bool:
-        """Start a crashed child again after a delay; return whether it was or will be started."""
+        """Start a crashed child again after a delay; return False for other children."""
         if not program.respawn or not crashed(code):
             return False
         name = program.name
@@ -320,7 +321,10 @@ class ProcessGroup:
         return True
 
     def _end_all(self) -> None:
-        """End all children by SIGINT, SIGTERM, SIGKILL; a further signal skips a waiting time."""
+        """End all children by SIGINT, then SIGTERM, then SIGKILL.
+
+        If this process receives a signal meanwhile, the next of these steps follows at once.
+        """
         seen = len(self._signals)
         for step, wait in self._steps:
             for name in self._alive():
@@ -362,7 +366,7 @@ class ProcessGroup:
 
 
 def _prepare_child(parent: int) -> None:
-    """Restore signal handlers between fork and exec, and let the child end with its parent."""
+    """Restore the signal handlers between fork and exec; make the child end with its parent."""
     for number in _SIGNALS:
         signal.signal(number, signal.SIG_DFL)
     if _PRCTL is not None:

@@ -1,4 +1,4 @@
-"""Compare the topics, types, fields, frames and rates of a running ROS system with a mission.
+"""Compare a running ROS system with a mission: topics, types, fields, frames and rates.
 
 `commands.mission_draft` shows the result.
 """
@@ -44,16 +44,16 @@ _OF_EVERY_NODE = ("/parameter_events", "/rosout")
 
 
 class RunningSystem:
-    """Inspector of the ROS system of this domain, made by `running_system`."""
+    """Inspector of the ROS system of this domain, which `running_system` creates."""
 
     def __init__(self, node: Any, spin: Callable[[], None]) -> None:
         self._node = node
         self._spin = spin
 
     def topics(self, wanted: Collection[str] = ()) -> dict[str, tuple[str, ...]]:
-        """Return the types of each topic that has a publisher, by name.
+        """Return the types of each topic that has a publisher, by the topic's name.
 
-        With `wanted`, wait for these topics; otherwise wait until no new topic appears.
+        If topics are `wanted`, wait for these topics. Otherwise wait until no new topic appears.
         """
         end = time.monotonic() + FOUND_SECONDS
         found: dict[str, tuple[str, ...]] = {}
@@ -69,7 +69,7 @@ class RunningSystem:
             self._spin()
 
     def listeners(self, wanted: Collection[str]) -> dict[str, tuple[str, ...]]:
-        """Return the types of each topic that has a subscriber, by name."""
+        """Return the types of each topic that has a subscriber, by the topic's name."""
         self._until(lambda: all(map(self._node.count_subscribers, wanted)), QUIET_SECONDS)
         found = {}
         for name, _ in self._node.get_topic_names_and_types():
@@ -81,9 +81,9 @@ class RunningSystem:
     def receive(
         self, types: Mapping[str, str], slow: Callable[[list[str]], None] = lambda topics: None
     ) -> dict[str, TopicSample]:
-        """Receive messages until all rates are known, at most for `LISTEN_SECONDS`.
+        """Receive messages until the rates of all topics are known, for at most `LISTEN_SECONDS`.
 
-        `slow` is called once with the topics that need longer than `RECEIVE_SECONDS`.
+        After `RECEIVE_SECONDS`, `slow` is called with the topics whose rates are still unknown.
 
         Raises:
             ConfigError, MissingDependencyError: a type does not exist.
@@ -109,7 +109,7 @@ class RunningSystem:
         return found
 
     def _pace(self, streams: Collection[tuple[list[float], list[float]]]) -> float:
-        """Return the seconds of simulated time per second of real time; 1 without a simulation."""
+        """Return the seconds on the robot's clock per second of real time; 1 = no simulation."""
         if not self._node.count_publishers("/clock"):
             return 1.0
         paces = [pace_of(stamps, times) for stamps, times in streams]
@@ -152,7 +152,7 @@ class RunningSystem:
         )
 
     def _until(self, done: Callable[[], bool], seconds: float = RECEIVE_SECONDS) -> bool:
-        """Run callbacks until a condition is true or the time is over; return the condition."""
+        """Run callbacks until `done` returns True or the time is over; return its last result."""
         end = time.monotonic() + seconds
         while not (found := done()) and time.monotonic() < end:
             self._spin()
@@ -205,14 +205,14 @@ def running_system() -> Iterator[RunningSystem]:
 
 _WAYPOINT = "geometry_msgs/msg/PoseStamped"
 _NEARLY = 1.1
-"""Tolerated time between poses on maps without roads, as a multiple of `SLOWEST`."""
+"""Largest accepted time between two poses on a map without roads, as a multiple of `SLOWEST`."""
 
 Topics = Mapping[str, tuple[str, ...]]
 """Message types of each topic, by the topic's name."""
 
 
 def topic_misfit(what: str, topic: str, type: str, topics: Topics) -> str:
-    """Return why a topic is not usable as reading, pose or map (`what`); "" = usable."""
+    """Return why a topic is not usable as `what` (reading, pose or map); "" = usable."""
     found = topics.get(topic)
     if found is None:
         near = suggest(topic, topics)
@@ -228,7 +228,7 @@ def topic_misfit(what: str, topic: str, type: str, topics: Topics) -> str:
 
 
 def silent_map(topic: str) -> str:
-    """Return a text on a map topic that has a publisher but no message."""
+    """Return the text for a map topic that has a publisher, but on which no message came."""
     return (
         f"map: no message came on {topic} in {RECEIVE_SECONDS:g} s, though it has a publisher. Has "
         "it a map yet, and is it latched (transient local), as SLAM and map_server publish it?"
@@ -250,7 +250,7 @@ def field_misfit(reading: ReadingConfig) -> str:
 
 
 def reading_misfits(reading: ReadingConfig, received: TopicSample) -> list[str]:
-    """Return the problems of received readings."""
+    """Return the problems that the sample of a reading topic shows."""
     if not received.messages:
         text = (
             f"{_silent('reading', received)} For one that measures only where it is sent set "
@@ -265,7 +265,7 @@ def reading_misfits(reading: ReadingConfig, received: TopicSample) -> list[str]:
 
 
 def tf_problem(topics: Topics) -> str:
-    """Return why tf is not usable; "" = usable."""
+    """Return why tf is not usable; "" = tf is usable."""
     if {"/tf", "/tf_static"}.isdisjoint(topics):
         return "nobody publishes /tf or /tf_static, so that no pose can be looked up"
     if find_spec("tf2_ros") is None:
@@ -282,10 +282,10 @@ def pose_misfits(
     places: Topology | None,
     why_no_transform: Callable[[str, str], str],
 ) -> list[str]:
-    """Return the problems of received poses on the map `places` (None = unknown so far).
+    """Return the problems that the sample of a pose topic shows.
 
-    `why_no_transform` returns why tf has no transform to the map's frame (first argument) from
-    another frame; "" = tf has one.
+    `places` is the map; None = the map is not known yet. `why_no_transform` returns why tf has no
+    transform to its first argument, the map's frame, from another frame; "" = tf has one.
     """
     if not received.messages:
         return [_silent("pose", received)]
@@ -324,7 +324,7 @@ def pose_misfits(
 
 
 def roads_note(received: TopicSample, places: Topology | None) -> str:
-    """Return a text if poses are too rare for the roads of a map; otherwise ""."""
+    """Return a warning if poses come too rarely for the roads of a map; otherwise ""."""
     if not isinstance(places, Roads) or received.is_single:
         return ""
     limited = [(s.length, s.speed_limit) for s in places.segments if s.speed_limit]
@@ -340,10 +340,10 @@ def roads_note(received: TopicSample, places: Topology | None) -> str:
 
 
 def waypoint_note(name: str, listeners: Topics, topics: Topics, poses: Collection[str]) -> str:
-    """Return a text on missing or unsuitable subscribers of the waypoint topic `name`, or "".
+    """Return a warning if the waypoint topic `name` has no suitable subscriber; otherwise "".
 
-    `listeners` and `topics` have the types of the topics with a subscriber and with a publisher.
-    Subscribers of the pose topics `poses` do not count.
+    `listeners` has the types of the topics that have a subscriber. `topics` has the types of those
+    that have a publisher. The pose topics `poses` are not proposed as waypoint topics.
     """
     there = listeners.get(name, ())
     if others := sorted({*there, *topics.get(name, ())} - {_WAYPOINT}):
@@ -373,7 +373,7 @@ def _silent(what: str, received: TopicSample) -> str:
 
 
 def _distance_note(at: Any, places: Topology) -> list[str]:
-    """Return a text if the robot's distance from the map exceeds the map's size; otherwise []."""
+    """Return a warning if the robot is farther from the map than the map's size; otherwise []."""
     positions = places.positions[:, :2]
     extent = float(np.hypot(*np.ptp(positions, axis=0)))
     away = float(np.hypot(*(positions - (at.x, at.y)).T).min())

@@ -1,4 +1,4 @@
-"""Services of ``active_sensing``: commands for the mission, and in a fleet for each probe."""
+"""Services of ``active_sensing``: commands for the mission, and for each probe of a fleet."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _INACTIVE = "the node is not active: configure and activate it first"
 
 
 class Services:
-    """Services of a mission. The answer to an impossible command has the reason."""
+    """Services of a mission. If a command is impossible, the answer states the reason."""
 
     def __init__(self, node: GuardedNode, parts: MissionComponents, results: Publishers) -> None:
         self._parts = parts
@@ -61,7 +61,7 @@ class Services:
         return response
 
     def _on_finish(self, request: Any, response: Any) -> Any:
-        """End the mission; answer after summary and report are written."""
+        """End the mission; answer when the summary and the report have been written."""
         mission, worker = self._parts.mission, self.worker
         if worker is None:
             response.message = _INACTIVE
@@ -90,7 +90,7 @@ class Services:
 
 
 class FleetServices:
-    """Services of a fleet's probes, and changes of the parameter `probes` during a mission.
+    """Services of a fleet's probes, which also apply changes of the parameter `probes`.
 
     A new probe gets its topics and joins with its first pose. A removed probe leaves the mission:
     its subscriptions and services are destroyed, and its waiting readings are used or rejected. Its
@@ -117,7 +117,7 @@ class FleetServices:
                 self._offer(name)
 
     def refusal(self, names: Sequence[str]) -> str:
-        """Return why a list of names for the probes is not possible; "" = possible."""
+        """Return why the probes cannot have these names; "" = they can."""
         try:
             probe_names(names)
         except ConfigError as error:
@@ -141,7 +141,7 @@ class FleetServices:
         return ""
 
     def change(self, names: Sequence[str]) -> None:
-        """Add and remove probes, so that the mission has the probes `names`."""
+        """Add and remove probes until the mission has exactly the probes `names`."""
         mission = self._mission
         for name in names:
             if name not in mission.probes:

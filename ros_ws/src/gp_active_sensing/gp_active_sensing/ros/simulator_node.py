@@ -1,17 +1,19 @@
 """Node ``simulator``: simulate the field, sensor, probes and clock of a scenario.
 
-The node publishes ``/clock``, ``pose`` (nav_msgs/Odometry) and ``reading``, and subscribes
-``next_waypoint``. In a fleet each probe has these topics in its namespace, such as
-``probe_1/pose``. With sorties in the scenario the node publishes ``battery_state``, and a probe
-that stands for a minute at its end place gets another battery. With an expert in the scenario the
-node answers ``expert/query`` on ``expert/answer`` (sensor_msgs/PointCloud2).
+The node publishes ``/clock``, ``pose`` (nav_msgs/Odometry) and ``reading``, and subscribes to
+``next_waypoint``. In a fleet each probe has its own topics in its namespace, such as
+``probe_1/pose``. If the scenario has sorties, the node publishes ``battery_state``, and a probe
+that stands for a minute at its end place gets another battery. If the scenario has an expert, the
+node receives queries on ``expert/query`` and answers on ``expert/answer``
+(sensor_msgs/PointCloud2).
 
-The field may be the traffic in a running SUMO, with the probe as a car. The clock advances by equal
-steps and does not wait for other nodes. A time is published after all messages with earlier stamps.
-Under load the clock is slower than ``speed_factor``, but skips no step.
+The field may be the traffic in a running SUMO simulation, in which the probe is a car. The clock
+advances by equal steps and does not wait for other nodes. A time is published after all messages
+with earlier stamps. On a busy computer the clock is slower than ``speed_factor``, but it skips no
+step.
 
-The readings are ``sensor_msgs/msg/Temperature`` for any unit of the field: the smallest standard
-message with a stamp, a value and a variance.
+The readings are ``sensor_msgs/msg/Temperature`` for any unit of the field. This is the smallest
+standard message that has a stamp, a value and a variance.
 """
 
 # ruff: noqa: E402  ROS is imported after the check for it
@@ -51,9 +53,9 @@ from gp_active_sensing.types import Reading
 
 LIVE = ("silent",)
 POSE_RATE = 10.0
-"""Rate of the published poses in simulated time [Hz]."""
+"""Rate at which poses are published, in simulated time [Hz]."""
 MOST_STEPS = 100.0
-"""Largest rate of simulation steps in real time [Hz]; a faster simulation has longer steps."""
+"""Largest rate of simulation steps in real time [Hz]. A large `speed_factor` needs longer steps."""
 
 
 @dataclass
@@ -73,7 +75,7 @@ class _ProbeTopics:
 
 
 class SimulatorNode(GuardedNode):
-    """Simulator node that configures and activates itself; for its topics see the module."""
+    """Simulator node, which configures and activates itself. The module describes its topics."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(
@@ -90,7 +92,7 @@ class SimulatorNode(GuardedNode):
 
     @property
     def players(self) -> dict[str, SimulatedRobot]:
-        """Simulated probes by name ("" = without a namespace); they move in the node's thread."""
+        """Simulated probes by name ("" = no namespace), which the node's thread moves."""
         return {name: probe.player for name, probe in self._probes.items()}
 
     @property
@@ -186,7 +188,7 @@ class SimulatorNode(GuardedNode):
         self.disown()
 
     def drive(self, name: str, message: PoseStamped) -> None:
-        """Send a probe to a waypoint, as a message on the waypoint topic does."""
+        """Send a probe to a waypoint; a message on the waypoint topic calls this method."""
         probe = self._probes[name]
         if message == probe.last_waypoint or probe.name in self._silent:
             return  # the waypoint is repeated, or the probe has no radio link

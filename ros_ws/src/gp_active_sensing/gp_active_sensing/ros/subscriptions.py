@@ -1,7 +1,7 @@
 """Subscribe to the readings and poses of each probe for ``active_sensing``.
 
-`Diagnostics.listen` creates a subscription and counts its messages. Messages come serialised, and
-`qos.MessageGate` decodes them.
+`Diagnostics.listen` creates each subscription and counts its messages. The messages arrive
+serialised, and `qos.MessageGate` decodes them.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ logger = logging.getLogger(__name__)
 
 
 class Subscriptions:
-    """Subscriptions of all probes; the callbacks put converted messages into the inbox.
+    """Subscriptions of all probes, whose callbacks put converted messages into the inbox.
 
     Raises:
         ConfigError, MissingDependencyError: a message type or field does not exist.
@@ -74,7 +74,7 @@ class Subscriptions:
         self._has_heights = topology.heights is not None
         self._transforms: Transforms | None = None
         self._buffer: TransformBuffer | None = None
-        """Transforms of tf, created by `_tf` at the first use; None = not created yet."""
+        """Buffer of the transforms of tf, which `_tf` creates when needed; None = not created."""
         self._no_tf = ""
         """Reason why tf is not available; "" = available."""
         self._bodies: dict[str, str] = {}
@@ -173,7 +173,7 @@ class Subscriptions:
         self._listen_beside("battery", probe, _BATTERY, 1.0, take)
 
     def _listen_to_twist(self, probe: str) -> None:
-        """Subscribe to the velocity of a probe, which is added to the probe's poses."""
+        """Subscribe to the velocity of a probe, and add the velocity to the probe's poses."""
         twists = self._twists[probe] = Twists(self._pose.twist_type)
 
         def take(message: Any, received: float) -> None:
@@ -197,7 +197,7 @@ class Subscriptions:
         self._health.listen(probe_topic(probe, key), name, kind, on_bytes, qos.sensor(rate))
 
     def _request_latched(self, probe: str, name: str, kind: Any) -> None:
-        """Request the latched pose, since a standing robot does not publish it again."""
+        """Request the latched pose, since a robot that stands does not publish its pose again."""
         watched = self._health.streams[probe_topic(probe, "pose")]
 
         def receive(data: bytes, info: Mapping[str, Any]) -> None:
@@ -238,7 +238,11 @@ class Subscriptions:
             self._inbox.put(raw, received, probe)
 
     def _mount(self, probe: str, sensor: str, section: str) -> tuple[float, ...]:
-        """Return a sensor's position from tf [m]: ahead, left, and on maps with heights upwards."""
+        """Return the position of a sensor on its probe, which tf reports [m].
+
+        The entries are the distances ahead and to the left. On a map with heights, the third entry
+        is the distance upwards.
+        """
         assert self._buffer is not None, "made when it was configured"
         body = self._bodies.get(probe) or probe_topic(probe, self._pose.child_frame)
         body, sensor = body.lstrip("/"), sensor.lstrip("/")
@@ -282,7 +286,7 @@ class Subscriptions:
         self._put_pose(probe, pose, received)
 
     def _in_map(self, pose: Pose) -> Pose:
-        """Transform a pose to the map's frame by tf; without a transform, return it unchanged."""
+        """Transform a pose to the map's frame by tf; if tf has no transform, do not change it."""
         buffer = self._tf()
         why = self._no_tf
         if buffer is not None:
@@ -324,7 +328,7 @@ class Subscriptions:
         self._inbox.put(pose, received, probe)
 
     def _stamped(self, topic: str, stamp_ns: int) -> int:
-        """Return a stamp [ns]; for a stamp of zero, the present time."""
+        """Return a stamp [ns]; replace the stamp 0 by the present time."""
         if stamp_ns != 0:
             return stamp_ns
         self._health.note_unstamped(topic)
@@ -333,7 +337,7 @@ class Subscriptions:
 
 @dataclass(frozen=True)
 class _Quantity:
-    """Quantity in the messages of a topic.
+    """Quantity that the messages of a topic contain.
 
     Args:
         name: name of a further quantity; "" = the main quantity.
@@ -361,10 +365,10 @@ class _Sensor:
 
 
 def _sensors(config: ActiveSensingConfig) -> tuple[_Sensor, ...]:
-    """Return the topics of the readings.
+    """Return the topics of the readings, with the quantities of each topic.
 
     Raises:
-        ConfigError: two quantities describe the same topic differently.
+        ConfigError: two quantities have different settings for the same topic.
     """
     types, topics = RosTypes(), dict[str, list[_Quantity]]()
     for name, each in {"": config.reading, **config.further}.items():
@@ -392,7 +396,7 @@ def _sensors(config: ActiveSensingConfig) -> tuple[_Sensor, ...]:
 _OF_TOPIC = ("type", "reliable", "catch_up")
 """Configuration keys that must be equal for all quantities of a topic."""
 _KINDS = {"pose": "poses", "battery": "batteries", "twist": "twists"}
-"""Name under which the inbox counts the messages of a stream; default ``readings``."""
+"""For each stream: name under which the inbox counts its messages; default = ``readings``."""
 _BATTERY = "sensor_msgs/msg/BatteryState"
 _MOST_FRAMES_LOGGED = 20
-"""Largest number of differing pose frames that are logged."""
+"""Largest number of pose frames about which a warning is logged."""

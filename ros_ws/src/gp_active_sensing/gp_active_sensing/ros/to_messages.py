@@ -1,4 +1,4 @@
-"""Convert results, map and probes to messages, and find message classes by name."""
+"""Convert results, maps and probes to messages; find message classes by their names."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def type_name(message_type: Any) -> str:
 
 
 class RosTypes:
-    """Message types of the installed ROS; implements `messages.conversions.MessageTypes`."""
+    """Message types of the installed ROS, as `messages.conversions.MessageTypes` needs them."""
 
     def fields(self, name: str) -> Mapping[str, str]:
         """Return the fields of a message type and their types."""
@@ -72,7 +72,7 @@ class RosTypes:
 
 
 def time_of(stamp_ns: int) -> Time:
-    """Convert a time [ns] to a message."""
+    """Convert a time [ns] to a ROS message."""
     seconds, nanoseconds = divmod(max(0, int(stamp_ns)), 1_000_000_000)
     return Time(sec=seconds, nanosec=nanoseconds)
 
@@ -80,7 +80,10 @@ def time_of(stamp_ns: int) -> Time:
 def waypoint_message(
     goal: Sequence[float] | FloatArray, frame: str, stamp_ns: int, altitude: float = 0.0
 ) -> PoseStamped:
-    """Return the message of a waypoint (3,): x, y [m] and heading [rad], at an altitude [m]."""
+    """Return the message of a waypoint at an altitude [m].
+
+    `goal` (3,) has x, y [m] and the heading [rad].
+    """
     message = PoseStamped(header=Header(stamp=time_of(stamp_ns), frame_id=frame))
     message.pose.position.x = float(goal[0])
     message.pose.position.y = float(goal[1])
@@ -97,10 +100,11 @@ def plan_path(
     altitude: float = 0.0,
     line: FloatArray | None = None,
 ) -> Path:
-    """Return the way over places as a path along the map's geometry.
+    """Return the way over places as a path that follows the map's geometry.
 
     The heading of each pose is the direction to the next pose. The last pose has the heading of the
-    place's waypoint. For a way with curves, `line` (k, 2) [m] replaces the map's geometry.
+    last place's waypoint. If `line` (k, 2) [m] is given, the path follows this curve instead of the
+    map's geometry.
     """
     path = Path(header=Header(stamp=time_of(stamp_ns), frame_id=topology.frame))
     curved = line is not None
@@ -123,7 +127,10 @@ def plan_path(
 def field_cloud(
     topology: Topology, mean: FloatArray, std: FloatArray, stamp_ns: int
 ) -> PointCloud2:
-    """Return mean and std (n,) of the field as points with x, y, z, mean, std (float32)."""
+    """Return the field as points that have x, y, z, mean and std (float32).
+
+    `mean` (n,) and `std` (n,) are the mean and the standard deviation at each place.
+    """
     names = ("x", "y", "z", "mean", "std")
     table = np.zeros((topology.n, len(names)), dtype="<f4")
     table[:, : topology.points.shape[1]] = topology.points
@@ -137,7 +144,7 @@ def field_cloud(
 def occupancy_grid(
     lattice: Lattice, values: FloatArray, limits: Limits, frame: str, stamp_ns: int
 ) -> OccupancyGrid:
-    """Return a grid message of values (n,), scaled to cells 0 … 100; -1 = no place."""
+    """Return a grid of `values` (n,), which are scaled to 0 … 100; -1 = cell without a place."""
     stamp = time_of(stamp_ns)
     message = OccupancyGrid(header=Header(stamp=stamp, frame_id=frame))
     message.info.map_load_time = stamp
@@ -150,9 +157,10 @@ def occupancy_grid(
 
 
 def limits_message(limits: Mapping[str, Limits]) -> Float64MultiArray:
-    """Return the field values at cell values 0 and 100, as `<name>_low` and `<name>_high`.
+    """Return the field values to which the cell values 0 and 100 of each grid correspond.
 
-    Entry i of ``data`` belongs to ``layout.dim[i].label``.
+    Entry i of ``data`` belongs to ``layout.dim[i].label``, which is ``<name>_low`` for the cell
+    value 0 of grid ``<name>``, or ``<name>_high`` for the cell value 100.
     """
     message = Float64MultiArray()
     for name, (low, high) in limits.items():
@@ -163,9 +171,10 @@ def limits_message(limits: Mapping[str, Limits]) -> Float64MultiArray:
 
 
 def values_cloud(points: Points, header: Header) -> PointCloud2:
-    """Return the message of a query to an expert, or of an answer.
+    """Return the message that contains a query to an expert, or the expert's answer.
 
-    `points` are from `messages.point_cloud`. The header has the time of the query or the values.
+    `points` are built by `messages.point_cloud`. The stamp of `header` is the time of the query, or
+    the time for which the answer holds.
     """
     columns, data = layout(points)
     fields = [(c.name, c.offset, c.code) for c in columns]
@@ -193,14 +202,15 @@ def _cloud(
 def weights_message(
     weights: Sequence[float] | FloatArray, hyperparameters: Sequence[HyperParameters]
 ) -> Float64MultiArray:
-    """Return the weights of the hyper-parameter vectors, with labels.
+    """Return the weights of the hyperparameter candidates, with a label for each.
 
     Entry i of ``data`` belongs to ``layout.dim[i].label``, such as ``length_scale=150 signal_std=14
-    noise_std=2``; each dimension has size 1. A belief over kernels adds the kernel: ``kernel=PER+SE
-    length_scale=150 …``. ``kernel=none`` means no spatial correlation, without a length-scale.
-    Labels of further components follow. ``place_std=3`` is a variation between places,
-    ``attribute_std=2`` belongs to attributes in the mean. ``long_std=1`` is a long-range component,
-    and ``amplitude_slopes=0.35/0`` an amplitude that changes along x and y.
+    noise_std=2``. Each dimension has size 1. If the belief has several kernels, the label begins
+    with the kernel: ``kernel=PER+SE length_scale=150 …``. The label of a candidate without spatial
+    correlation has ``kernel=none`` and no length-scale. A label ends with the further components of
+    the model. ``place_std=3`` is a variation between places. ``attribute_std=2`` is the effect of
+    the places' attributes on the mean. ``long_std=1`` is a long-range component.
+    ``amplitude_slopes=0.35/0`` is an amplitude that changes along x and y.
     """
     message = Float64MultiArray()
     for candidate in hyperparameters:
@@ -224,7 +234,7 @@ def weights_message(
 def diagnostic_status(
     name: str, hardware_id: str, level: int, summary: str, values: Mapping[str, object]
 ) -> DiagnosticStatus:
-    """Return a status with its values as text; `level` is 0 (ok), 1 (warning) or 2 (error)."""
+    """Return a status, with its values as text. `level`: 0 = ok, 1 = warning, 2 = error."""
     status = DiagnosticStatus(name=name, hardware_id=hardware_id, message=summary)
     status.level = bytes([level])
     status.values = [KeyValue(key=key, value=shown(value)) for key, value in values.items()]
@@ -241,10 +251,10 @@ MARKS: dict[str, tuple[Colour, float]] = {
     "planned": ((0.95, 0.6, 0.1, 1.0), 3.0),
     "next": ((1.0, 0.3, 0.0, 1.0), 5.0),
 }
-"""Colour and relative width of the markers of each kind of place, in drawing order."""
+"""Colour and relative width of each kind of place's marker; later kinds are drawn on top."""
 
 _ROAD_METRES = 3.0
-"""Drawn width of a road [m] per unit of width in `MARKS`."""
+"""Width at which a road is drawn [m], per unit of relative width in `MARKS`."""
 _HERE: Colour = (1.0, 0.25, 0.9, 1.0)  # a colour that the field does not use
 _GONE: Colour = (0.5, 0.5, 0.5, 1.0)
 _LIFETIME_SECONDS = 3
@@ -254,9 +264,9 @@ _LIFETIME_SECONDS = 3
 def map_markers(
     topology: Topology, places: Mapping[str, Sequence[int]], stamp_ns: int
 ) -> MarkerArray:
-    """Return one marker of the map and one marker for the places of each kind.
+    """Return one marker for the whole map, and one marker for the places of each kind in `MARKS`.
 
-    The marker of a kind without places is deleted, since RViz warns of empty markers.
+    If a kind has no places, its marker is deleted, since RViz warns of empty markers.
     """
     header = Header(stamp=time_of(stamp_ns), frame_id=topology.frame)
     lines = any(len(topology.geometry(place)) > 1 for place in range(topology.n))
@@ -288,10 +298,10 @@ def _points(topology: Topology, places: Iterable[int], z: float) -> list[Point]:
 
 
 def probe_markers(topology: Topology, probes: Iterable[tuple[str, Pose, bool]]) -> MarkerArray:
-    """Return an arrow and a label for each probe; a probe without a heading gets a sphere.
+    """Return a marker and a label for each probe: an arrow, or a sphere if it has no heading.
 
     Each entry of `probes` has the name ("" for a single probe), the pose, and True if the probe
-    takes part.
+    takes part in the mission.
     """
     size = _spacing(topology)
     markers = []
@@ -336,7 +346,7 @@ def _colour(colour: Colour) -> ColorRGBA:
 
 
 def _spacing(topology: Topology) -> float:
-    """Return an approximate distance between neighbouring places [m]."""
+    """Return the approximate distance between neighbouring places [m]."""
     extent = np.ptp(topology.positions, axis=0)
     return max(float(np.max(extent)) / max(1.0, math.sqrt(topology.n)), 1e-3)
 
@@ -344,20 +354,20 @@ def _spacing(topology: Topology) -> float:
 # -- waypoints in degrees --------------------------------------------------------------------------
 
 _EITHER = ("geographic_msgs/msg/GeoPoseStamped", "sensor_msgs/msg/NavSatFix")
-"""Candidate message types for `GEOGRAPHIC`; the first installed type is chosen."""
+"""Message types for `GEOGRAPHIC`: the second type is used if the first is not installed."""
 _ABOVE_HOME = 6
-"""Value of FRAME_GLOBAL_REL_ALT in the messages of ArduPilot and MAVROS."""
+"""Value that FRAME_GLOBAL_REL_ALT has in the messages of ArduPilot and MAVROS."""
 _POSITION_ONLY = 0b1101_1111_1000
-"""Bits of type_mask that ignore velocity, acceleration and yaw."""
+"""Value of type_mask with which the receiver ignores velocity, acceleration and yaw."""
 _MAP_FRAME = "map"
-"""Only frame_id that ArduPilot accepts in a GlobalPosition."""
+"""The only frame_id that ArduPilot accepts in a GlobalPosition message."""
 
 
 class GeographicWaypoints:
-    """Converter of waypoints to messages with latitude and longitude.
+    """Converter of waypoints to messages that have a latitude and a longitude.
 
     Args:
-        type: message type, or `GEOGRAPHIC`.
+        type: name of the message type, or `GEOGRAPHIC` = the first installed type of `_EITHER`.
         origin: latitude and longitude of the map's origin [degree]; None = unknown.
 
     Raises:
@@ -377,7 +387,7 @@ class GeographicWaypoints:
         self._degrees(0.0, 0.0)  # raises an error now and not at the first waypoint
 
     def convert(self, waypoint: PoseStamped) -> Any:
-        """Convert a waypoint to degrees; its z becomes the altitude [m]."""
+        """Convert a waypoint to latitude and longitude; its z becomes the altitude [m]."""
         here = waypoint.pose.position
         longitude, latitude = self._degrees(here.x, here.y)
         stamp, frame = waypoint.header.stamp, waypoint.header.frame_id

@@ -1,6 +1,6 @@
-"""Transforms of tf: poses of probes, poses in the map's frame, and positions of sensors.
+"""Use the transforms of tf: for poses of probes, to change frames, and for positions of sensors.
 
-tf2_ros has no wheel on PyPI, so it is imported only at the first lookup.
+tf2_ros has no wheel on PyPI, so it is imported only when transforms are needed.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from gp_active_sensing.ros.node_base import GuardedNode
 from gp_active_sensing.ros.qos import TopicMonitor
 
 _UNIT = 0.01
-"""Tolerance of the squared length of a rotation quaternion, as in tf2."""
+"""Tolerance of the squared length of a rotation quaternion, as large as in tf2."""
 
 
 class TfPoses(TopicMonitor):
-    """Poses from tf, monitored like a topic."""
+    """Monitor of the poses of one frame in tf, which works like the monitor of a topic."""
 
     what = "transform"
 
@@ -38,12 +38,12 @@ class TfPoses(TopicMonitor):
 
     @property
     def name(self) -> str:
-        """Names of the target and the source frame."""
+        """Names of the target frame and the source frame."""
         return self._name
 
 
 class TransformBuffer:
-    """Buffer of the transforms on ``/tf`` and ``/tf_static``, from tf2_ros.
+    """Buffer of tf2_ros for the transforms on ``/tf`` and ``/tf_static``.
 
     Raises:
         MissingDependencyError: tf2_ros is not installed.
@@ -59,7 +59,7 @@ class TransformBuffer:
             )
             raise MissingDependencyError(msg) from error
         self.error: type[Exception] = tf2.TransformException
-        """Error class of tf2 for a missing transform."""
+        """Class of the error that tf2 raises if it has no transform."""
         self._buffer = tf2.Buffer()
         self._listener = tf2.TransformListener(self._buffer, node)
         for subscription in ("tf_sub", "tf_static_sub"):
@@ -72,7 +72,8 @@ class TransformBuffer:
     def at(self, target: str, source: str, stamp_ns: int) -> Any:
         """Return the transform at a time [ns], or else the newest transform; may raise `error`.
 
-        A localisation rarely updates its transform, so a pose may be newer than all transforms.
+        The newest transform is needed because a pose may be newer than all transforms, which a
+        localisation updates rarely.
         """
         if stamp_ns > 0:
             with contextlib.suppress(self.error):
@@ -101,11 +102,11 @@ def moved(pose: Pose, transform: Any, frame: str) -> Pose:
 
 
 class Transforms:
-    """Periodic lookup of the probes' poses from tf.
+    """Periodic lookup of the probes' poses in tf.
 
     Args:
         parent: frame of the map.
-        rate: rate of lookups [Hz, real time].
+        rate: rate at which the poses are looked up [Hz, real time].
 
     Raises:
         MissingDependencyError: tf2_ros is not installed.
@@ -122,13 +123,13 @@ class Transforms:
         node.own(node.create_timer(1.0 / rate, self.look_up))
 
     def add(self, child: str, take: Callable[[Any, float], None]) -> TfPoses:
-        """Add a child frame to look up; `take` is called with each new transform."""
+        """Add the frame of a probe; `take` is called with each new transform of this frame."""
         stream = TfPoses(self._parent, child, take)
         self._streams.append(stream)
         return stream
 
     def drop(self, stream: TopicMonitor) -> None:
-        """Stop the lookup of a frame."""
+        """Stop looking up the frame of a stream."""
         self._streams = [other for other in self._streams if other is not stream]
 
     def look_up(self) -> None:
@@ -148,7 +149,7 @@ class Transforms:
 
 
 def pose_of(transform: Any, frame: str) -> Pose:
-    """Convert a probe's transform to the map's frame into a pose.
+    """Return the pose of a probe, given the transform from the probe to the map's frame.
 
     Raises:
         ReadingError: the transform's rotation is invalid.

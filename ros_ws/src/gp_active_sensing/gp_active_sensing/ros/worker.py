@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 TICK_SECONDS = 0.05
-"""Longest sleep of the mission thread without messages [s, real time]."""
+"""Longest sleep of the mission thread while no message arrives [s, real time]."""
 JOIN_SECONDS = 1.0
-"""Longest wait for the threads at shutdown [s]; the process should end within 2 s."""
+"""Longest wait for the threads at shutdown [s], so that the process can end within 2 s."""
 SETTLE_SECONDS = 3.0
 """Longest wait for a running planning job at the end of the mission [s]."""
 
@@ -35,7 +35,7 @@ class WorkerStoppedError(Exception):
 
 
 class Worker:
-    """Runner of a mission in two threads."""
+    """Runner that executes a mission in two threads."""
 
     def __init__(
         self,
@@ -128,7 +128,7 @@ class Worker:
                         self._outputs.mission_ended()
 
     def _ask(self, job: DecisionRequest) -> Plan:
-        """Compute a decision; raise Stopped if the worker is stopped meanwhile."""
+        """Compute a decision; raise WorkerStoppedError if the worker is stopped meanwhile."""
         clock = job.loop.clock
 
         def until_stopped() -> float:
@@ -173,7 +173,7 @@ class Worker:
 
     @contextlib.contextmanager
     def _noting(self, where: str) -> Iterator[None]:
-        """Log and count an error of the enclosed code, and continue."""
+        """Log and count an error of the code in the ``with`` block, and continue after it."""
         try:
             yield
         except Exception:

@@ -1,1 +1,1 @@
-"""Process messages: use each reading, or count it by the reason of its rejection."""
+"""Process messages: use each reading, or reject it and count the reason."""

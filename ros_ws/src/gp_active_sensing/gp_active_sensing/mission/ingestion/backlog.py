@@ -1,4 +1,4 @@
-"""Queue messages from before the node's start, and drop readings that were already used."""
+"""Queue the messages that a restarted node missed, and drop readings that were already used."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from gp_active_sensing.types import Clock
 logger = logging.getLogger(__name__)
 
 CATCH_UP_SECONDS = 2.0
-"""Time without a missed message after which the queue is released [s, real time]."""
+"""The queue is released when no missed message has arrived for this time [s, real time]."""
 MOST_SECONDS = 30.0
-"""Longest wait for missed messages [s, real time], even if all stamps look old."""
+"""Longest wait for missed messages [s, real time], even while more of them arrive."""
 MOST_WAITING = 50_000
-"""Largest number of queued messages of a probe; a full queue is released."""
+"""Number of queued messages of a probe at which the queue counts as full and is released."""
 
 
 class Backlog:
-    """Queue of a probe's first messages until all missed messages have arrived.
+    """Queue that holds a probe's first messages until all missed messages have arrived.
 
-    After a restart of the node, publishers with transient local durability send stored messages,
-    topic by topic. New messages come in between. The queue sorts the messages by stamp, so that a
-    reading comes after the poses of its time. The queue releases messages in batches, so that
-    commands can take effect between two batches. Later messages are released after the sorted
-    messages.
+    After a restart of the node, publishers with transient local durability send their stored
+    messages, one topic after the other. New messages arrive in between. The queue sorts the
+    messages by stamp, so that a reading follows the poses with earlier stamps. The queue releases
+    messages in batches, so that commands can take effect between two batches. Messages that arrive
+    during the release are appended to the queue without sorting.
 
     Args:
         wanted: True = messages may have been missed.
@@ -40,10 +40,10 @@ class Backlog:
         self._until: float | None = None
         self._at_most = 0.0
         self._begun_ns = 0
-        """Time of the node's clock at the first call [ns]; older messages were missed."""
+        """Time at the first call of `pass_on` [ns]; messages with earlier stamps were missed."""
         self._kept: deque[Envelope] = deque()
         self.going_on = wanted
-        """True until all missed messages are released; until then no visit counts as missed."""
+        """True until all missed messages are released; until then no stage of the probe ends."""
         self.hands_on = False
         """True when the queue is sorted and releases messages."""
 
@@ -99,7 +99,7 @@ class Backlog:
     def _sort(self) -> None:
         """Sort the queue by stamp, and set all arrival times to the present time.
 
-        A reading therefore still waits if its pose is in a later batch.
+        From this time on, a reading waits as long as usual for a pose that is in a later batch.
         """
         now = self._clock()
         found = sorted(self._kept, key=lambda message: message.what.stamp_ns)
@@ -108,15 +108,16 @@ class Backlog:
 
 
 MOST_KNOWN = 10_000
-"""Largest number of stored readings, and of messages requested from a publisher."""
+"""Largest number of readings that a `DuplicateFilter` stores."""
 
 
 class DuplicateFilter:
-    """Filter for readings that were used before a restart. Each stored reading is matched once.
+    """Filter for readings that were used before a restart; it rejects each of them once.
 
-    Readings with the same stamp and value are the same. For an averaging window the journal has the
-    first and last stamp; all readings between these stamps match. The filter stores the newest
-    events in the order of the journal, since a clock that was set back disorders the stamps.
+    Two readings are the same if they have the same stamp and value. For an averaging window, the
+    journal has only the first and the last stamp, so that all readings between these stamps match.
+    The filter drops the events that came first in the journal, not those with the oldest stamps,
+    since stamps are out of order after a clock was set back.
 
     Args:
         most: largest number of stored readings, and of stored windows.
@@ -127,7 +128,7 @@ class DuplicateFilter:
         self._single: Counter[tuple[int, float]] = Counter()
         self._windows: deque[tuple[int, int]] = deque(maxlen=most)
         self._spans: tuple[list[int], list[int]] | None = None
-        """Sorted first stamps of windows, and running maximum of last stamps; None = outdated."""
+        """First stamps of all windows, and maxima of last stamps so far; None = not computed."""
 
     def __len__(self) -> int:
         return self._single.total() + len(self._windows)
@@ -139,7 +140,7 @@ class DuplicateFilter:
             del self._single[next(iter(self._single))]
 
     def note(self, event: ReadingUsed | ReadingGated) -> None:
-        """Store the readings of an event; a gated reading that was used later is stored once."""
+        """Store the readings of an event, but a gated reading that is used later only once."""
         reading = event.reading
         if isinstance(event, ReadingUsed) and event.first_ns is not None:
             self._windows.append((event.first_ns, reading.stamp_ns))
@@ -148,7 +149,7 @@ class DuplicateFilter:
             self.add((reading.stamp_ns, reading.value))
 
     def discard(self, stamp_ns: int, value: float) -> bool:
-        """Return whether a reading is stored; if so, remove the reading."""
+        """Return whether a reading is stored; if it is stored, remove it."""
         if not self._single and not self._windows:
             return False
         left = self._single.get((stamp_ns, value), 0)

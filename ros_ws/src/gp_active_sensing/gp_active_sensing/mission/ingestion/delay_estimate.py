@@ -1,19 +1,21 @@
 r"""Estimate a sensor's delay: the delay with which the readings fit a field best.
 
-If a sensor is slow or stamps its values late, each value is assigned to a later position of the
-probe. On a straight way at constant speed the delay only shifts the field. Where the probe turns,
-stops, changes its speed or returns, readings of one point disagree. For each candidate delay
-:math:`\tau`, the readings get the positions of the probe at :math:`\tau` before their stamps. A
-Gaussian process gives the likelihood of the readings. The likelihood is integrated over the field's
-mean and scale, and averaged over length-scales and noises:
+If a sensor is slow or stamps its values late, each value is assigned to a position that the probe
+reached after the measurement. On a straight way at constant speed the delay only shifts the field.
+Where the probe turns, stops, changes its speed or returns, readings of one point disagree. For each
+candidate delay :math:`\tau`, the readings get the positions x that the probe had at the time
+:math:`\tau` before their stamps t. A Gaussian process gives the likelihood of the readings z. The
+likelihood is integrated over the field's mean and scale, which c stands for. It is averaged over
+pairs :math:`\lambda` of a length-scale and a noise variance:
 
 .. math:: p(z | \tau) = \sum_\lambda p(\lambda) \int p(z | x(t - \tau), \lambda, c) p(c)\,dc
 
-Readings are evaluated in blocks, for a small and constant cost. A block gives the likelihood of its
-readings for each delay. Wrong positions cause an error of a block's best delay. A GPS error lasts
-for many readings, so only the scatter between blocks shows this error. The delay of each block is
-modelled as normal about :math:`\tau` with an unknown standard deviation :math:`s`. The likelihood
-of :math:`\tau` is averaged over the delays of the blocks and over :math:`s`:
+Readings are evaluated in blocks, so that the cost stays small and constant. For each block, the
+likelihood of its readings is computed at each candidate delay. Wrong positions cause an error in
+the best delay of a block. A GPS error lasts for many readings, so that this error is visible only
+in the scatter between blocks. The delay t of each block b is therefore modelled as normal about the
+common delay :math:`\tau`, with an unknown standard deviation :math:`s`. The likelihood of
+:math:`\tau` is averaged over the delays of the blocks and over :math:`s`:
 
 .. math:: p(\tau) \propto \sum_s p(s) \prod_b \int p(z_b | t) N(t; \tau, s^2) dt
 
@@ -37,7 +39,7 @@ CANDIDATES: FloatArray = np.linspace(-1.0, 5.0, 25)
 NONE = int(np.argmin(np.abs(CANDIDATES)))
 """Index in `CANDIDATES` of the delay 0."""
 STEP = 0.05
-"""Step of the delays at which the log-likelihood is interpolated [s]."""
+"""Step between the delays at which the log-likelihood is interpolated [s]."""
 SCATTERS = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)
 """Candidate standard deviations of the blocks' delays about the common delay [s]."""
 _PARTS = round(float(CANDIDATES[1] - CANDIDATES[0]) / STEP)
@@ -45,9 +47,10 @@ _FINE: FloatArray = np.linspace(CANDIDATES[0], CANDIDATES[-1], _PARTS * (len(CAN
 
 
 def log_likelihood(profile: FloatArray) -> FloatArray:
-    """Return a block's log-likelihood of the common delay [nat], (S, F): S scatters, F delays.
+    """Return the log-likelihood (S, F) [nat] of F common delays, given the readings of one block.
 
-    `profile` (K,) is the log-likelihood of the block for each of `CANDIDATES` [nat].
+    Each row belongs to one of the S `SCATTERS`. `profile` (K,) is the log-likelihood of the block
+    at each of the K `CANDIDATES` [nat].
     """
     fine = _between(profile)
     fine -= fine.max()
@@ -76,7 +79,7 @@ def common_delay(likelihoods: Iterable[FloatArray]) -> tuple[float, float, float
 
 
 def _between(profile: FloatArray) -> FloatArray:
-    """Interpolate a log-likelihood (K,) at F finer delays, by parabolas through three delays."""
+    """Interpolate a log-likelihood (K,) at F delays, by parabolas through three of its values."""
     nearest = np.round(np.arange(len(_FINE)) / _PARTS).astype(int)
     middle = np.clip(nearest, 1, len(CANDIDATES) - 2)
     before, at, after = profile[middle - 1], profile[middle], profile[middle + 1]
@@ -90,21 +93,21 @@ def _log_sum(logs: FloatArray) -> FloatArray:
 
 
 FULL = 50
-"""Number of readings of a block."""
+"""Number of readings in a block."""
 AHEAD = 30.0
 """Largest time by which a reading's stamp may be after the newest pose [s]."""
 APART = 0.5
-"""Smallest time between two readings used in a block [s]."""
+"""Smallest time between two readings of a block [s]."""
 STANDING = 3.0
-"""Time at rest after which readings are ignored [s]."""
+"""Readings are ignored after the probe has been at rest for this time [s]."""
 MOVING = 0.05
-"""Smallest distance between the probe's positions at two readings that counts as motion [m]."""
+"""Displacement between two readings above which the probe counts as moving [m]."""
 _LENGTHS = (0.03, 0.06, 0.12, 0.25, 0.5, 1.0)
 """Candidate length-scales, as fractions of the extent of a block."""
 _NOISES = (0.001, 0.01, 0.1, 1.0)
 """Candidate noise variances, as fractions of the field's variance."""
 KEPT = 40
-"""Number of newest blocks that are used; older blocks are dropped, since a delay may change."""
+"""Largest number of blocks that are used: the newest blocks, since a delay may change."""
 BLOCKS = 3
 """Smallest number of blocks for an estimate."""
 ENOUGH = BLOCKS * FULL
@@ -122,7 +125,7 @@ class DelayEstimate:
 
     Args:
         seconds: delay in addition to the configured `reading.delay` [s].
-        error: standard error of the delay, including the scatter of blocks [s].
+        error: standard error of the delay, which includes the scatter between blocks [s].
         evidence: log-likelihood ratio of the delay to the delay 0 [nat].
     """
 
@@ -134,10 +137,10 @@ class DelayEstimate:
 
 @dataclass(frozen=True)
 class Block:
-    """Values of m readings with the probe's positions for each of K candidate delays.
+    """Block of m readings, with their positions for each of K candidate delays.
 
     Args:
-        positions: (K, m, 2) positions at each reading's stamp minus each of `CANDIDATES` [m].
+        positions: (K, m, 2) position of the sensor at each reading's stamp minus each delay [m].
         values: (m,) values of the readings.
     """
 
@@ -146,7 +149,7 @@ class Block:
 
     @property
     def reach(self) -> float:
-        """Extent of the positions [m]."""
+        """Diagonal of the bounding box of all positions [m]."""
         flat = self.positions.reshape(-1, 2)
         return float(np.hypot(*np.ptp(flat, axis=0)))
 
@@ -179,7 +182,7 @@ def _evidence(positions: FloatArray, values: FloatArray, length: float) -> list[
 
 
 class DelayEvidence:
-    """Combined evidence of the blocks about the delay, computed in small steps."""
+    """Evidence of all blocks about the delay, which is computed in small steps."""
 
     def __init__(self) -> None:
         self.samples = 0
@@ -198,7 +201,7 @@ class DelayEvidence:
         self._block, self._found, self._parts = block, [], []
 
     def work(self) -> bool:
-        """Evaluate one length-scale and delay; return whether a block is complete."""
+        """Evaluate one length-scale at one delay; return whether the block is complete."""
         block = self._block
         if block is None:
             return False
@@ -228,7 +231,7 @@ class DelayEvidence:
 
 
 class DelayMonitor:
-    """Estimator of a sensor's delay from samples of the readings of a mission.
+    """Estimator of a sensor's delay, which uses a sample of a mission's readings.
 
     Args:
         position_at: returns the position (x, y) at a stamp [ns]; None = unknown.
@@ -247,7 +250,7 @@ class DelayMonitor:
         self.evidence = DelayEvidence()
         self.estimate: DelayEstimate | None = None
         self.logged: float | None = None
-        """Delay that was logged last [s]; None = no delay yet."""
+        """Delay that was logged last [s]; None = no delay has been logged."""
 
     @property
     def busy(self) -> bool:
@@ -263,7 +266,7 @@ class DelayMonitor:
             self._pending.append((stamp_ns, value))
 
     def moved(self, newest_ns: int) -> None:
-        """Sample the waiting readings, given that all poses up to `newest_ns` have come."""
+        """Add waiting readings to the block, after all poses up to `newest_ns` [ns] have come."""
         self._newest_ns = newest_ns
         while self._pending and self._pending[0][0] - newest_ns > 1e9 * AHEAD:
             self._pending.popleft()

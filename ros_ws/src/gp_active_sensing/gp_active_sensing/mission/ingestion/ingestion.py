@@ -1,4 +1,4 @@
-"""Receive the poses and readings of a probe, with a `ReadingIntake` for each quantity."""
+"""Receive the poses and readings of a probe; each quantity has its own `ReadingIntake`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from gp_active_sensing.util.wording import moment
 logger = logging.getLogger(__name__)
 
 _NOISE, _ROAD = 0.2, 10.0
-"""Largest noise of a pose [spacings of places], and the spacing assumed on roads [m]."""
+"""Largest noise of a pose [spacings of places], and the spacing that is assumed on roads [m]."""
 
 
 class Ingestion(ReadingIntake):
@@ -34,7 +34,8 @@ class Ingestion(ReadingIntake):
 
     Args:
         clock: monotonic clock that may stand still during a step [s].
-        running: monotonic clock that never stands still, for latencies [s]; None = `clock`.
+        running: monotonic clock that never stands still, with which latencies are measured [s];
+            None = `clock`.
     """
 
     def __init__(
@@ -71,9 +72,9 @@ class Ingestion(ReadingIntake):
         self.checks = PoseFilter(track, pose.max_ahead, matcher.snap_distance, name)
         self.catch_up = Backlog(clock, wanted=reading.catch_up or pose.catch_up)
         self._holds = pose.max_age if pose.latched else None
-        """Waiting time after which a reading uses the newest pose [s]; None = not used."""
+        """Waiting time after which a reading uses the newest pose [s]; None = it never does."""
         self._late = 0.0
-        """Time from the arrival to the use of the newest pose [s]."""
+        """Time between the arrival and the use of the newest pose [s]."""
         self._headings = Headings()
         self._clock = clock
 
@@ -97,7 +98,7 @@ class Ingestion(ReadingIntake):
 
     @property
     def counts(self) -> Counter[str]:
-        """Number of rejected messages by reason; for a further quantity by ``quantity.reason``."""
+        """Number of rejected messages by reason, for further quantities by ``quantity.reason``."""
         found = Counter(dict(self.rejected))  # another thread may change the counts
         for name, intake in self.further.items():
             found += Counter({f"{name}.{why}": n for why, n in dict(intake.rejected).items()})
@@ -123,7 +124,7 @@ class Ingestion(ReadingIntake):
 
     @property
     def counted(self) -> Pose | None:
-        """Pose up to which `metres` are counted; None = none."""
+        """Pose up to which `metres` are counted; None = no pose has arrived."""
         return self.odometer.counted
 
     @property
@@ -133,7 +134,7 @@ class Ingestion(ReadingIntake):
         return newest.heading if newest is not None and math.isfinite(newest.heading) else None
 
     def set_out(self, path: Collection[int]) -> None:
-        """Set the places of the planned way, which matching prefers."""
+        """Set the planned way, whose places are preferred when poses are matched."""
         for intake in self.intakes:
             intake.expected = frozenset(path)
             intake.pipeline.newest_place = None
@@ -175,7 +176,7 @@ class Ingestion(ReadingIntake):
         return released + [reading for intake in self.intakes for reading in intake.finish()]
 
     def restart_clock(self) -> None:
-        """Drop all data with stamps from before the clock went back."""
+        """Drop all data whose stamps are from before the clock went back."""
         for intake in self.intakes:
             intake.forget_times()
         self.track.clear()
@@ -253,11 +254,11 @@ class Ingestion(ReadingIntake):
 
     @property
     def poses_only_in_motion(self) -> bool:
-        """True if the localisation sends poses only in motion."""
+        """True if the localisation sends poses only while the probe moves."""
         return self._holds is not None
 
     def _lateness(self, received: float) -> float:
-        """Return the time since the arrival of a pose, rounded down to 0.01 s [s].
+        """Return the time that has passed since a pose arrived, rounded down to 0.01 s [s].
 
         Newer poses may still be in the inbox, so readings wait longer by this time. The time is
         rounded, so that a replay with a slightly different clock has the same result.

@@ -1,4 +1,4 @@
-"""Receive the readings of one quantity of a probe; find their places or count rejections."""
+"""Receive a probe's readings of one quantity: find their places, and count rejected readings."""
 
 from __future__ import annotations
 
@@ -41,15 +41,15 @@ _NO_POSE = (
     "come late, or not at all, on a busy machine"
 )
 _BESIDE = 0.4
-"""Largest offset of a sensor within a place's cell [spacings of places]."""
+"""Distance from the pose to the sensor above which a warning is logged [spacings of places]."""
 
 
 class ReadingIntake:
-    """Receiver of one quantity's readings; it finds their places and counts every loss.
+    """Receiver of one quantity's readings, which finds their places and counts every loss.
 
     Args:
         coverage: fraction of a road segment that must be driven for its readings to count.
-        clock: monotonic clock that never stands still, for latencies [s].
+        clock: monotonic clock that never stands still, with which latencies are measured [s].
         quantity: name of a further quantity; "" = the main quantity.
     """
 
@@ -82,7 +82,7 @@ class ReadingIntake:
         gate = OutlierGate(loop, reading.gate, reading.gate_places, kept)
         window = None if reading.window is None else AveragingWindow(reading.window)
         self.nearing = None if reading.window is not None else ClosestPoint(matcher.spacing)
-        """Queue of a place's first readings during the approach; None with an averaging window."""
+        """Queue of the first readings of a point; None = an averaging window is configured."""
         self.pipeline = ReadingPipeline(
             loop, gate, window, clock=clock, journal=journal, unit=reading.unit
         )
@@ -93,10 +93,10 @@ class ReadingIntake:
         self.off_map = False
         self.expected: Collection[int] = ()
         self.known = DuplicateFilter()
-        """Filter for repeated readings that were used before a restart."""
+        """Filter for readings that were used before a restart and are sent again."""
         self._waiting = PoseSynchronizer(track, pose.wait, round(WAITING_SECONDS * fastest))
         self._ready: list[PendingReading] = []
-        """Readings with a place that wait for the end of the step."""
+        """Readings with a known place that are used at the end of the step."""
         self._seat(reading.mount or (0.0, 0.0))
         self.dwelling = SettlingTimer()
         self.lag = DelayMonitor(self._position_at)
@@ -120,7 +120,7 @@ class ReadingIntake:
 
     @property
     def averaging(self) -> int:
-        """Number of readings that wait in the averaging window or for the probe to come nearer."""
+        """Number of readings in the averaging window and in the queue `nearing`."""
         return len(self.pipeline.window) + (0 if self.nearing is None else len(self.nearing))
 
     def process_reading(self, raw: RawReading, received: float) -> None:
@@ -149,7 +149,7 @@ class ReadingIntake:
         self._ready += self._placed(self._waiting.after_time(reached))
 
     def newest_without_pose(self, now: float, seconds: float) -> int | None:
-        """Return the stamp of the newest reading that waited `seconds` for a pose; None = none."""
+        """Return the stamp [ns] of the newest reading without a pose for `seconds`, or None."""
         return self._waiting.newest_without(now, seconds)
 
     def use(self) -> list[Reading]:
@@ -172,7 +172,7 @@ class ReadingIntake:
         return self.pipeline.process(ready) + self.pipeline.close()
 
     def forget_times(self) -> None:
-        """Reject or drop everything with a stamp from before the clock went back."""
+        """Reject all waiting readings and end all stays, because the clock went back."""
         reason, why = "clock_backwards", "the clock went back"
         waited = self._waiting.pop_all()
         if self.nearing is not None:
@@ -187,7 +187,7 @@ class ReadingIntake:
         self.lag.clear()
 
     def restart_poses(self) -> None:
-        """Forget the probe's position, after a jump of the stamps of poses."""
+        """Forget the probe's position, because the stamps of the poses have jumped."""
         self.lag.clear()
         if self.nearing is not None:
             self.nearing.restart()
@@ -204,7 +204,7 @@ class ReadingIntake:
         self.visits.left.clear()
 
     def _release_near(self, received: float) -> list[PendingReading]:
-        """Return the waiting readings of points that may be used now."""
+        """Return the readings that need not wait any longer for the probe to come nearer."""
         pose, match = self.track.newest, None if self.off_map else self.here
         if self.nearing is None or pose is None:
             return []
@@ -231,7 +231,7 @@ class ReadingIntake:
         return mounted(pose, self.mount if mount is None else mount)
 
     def _apart(self, place: int, pose: Pose) -> float:
-        """Return the distance from a place's point [m]; 0 on a road."""
+        """Return the distance of a pose from the point of a place [m]; 0 if the place is a road."""
         if self.matcher.is_line(place):
             return 0.0
         return self.matcher.apart(place, pose.x, pose.y, pose.z)
@@ -303,7 +303,7 @@ class ReadingIntake:
         return self.dwelling.has_settled(place, pose.stamp_ns)
 
     def _seat(self, mount: tuple[float, ...]) -> None:
-        """Set the sensor's position; warn if the sensor is in another place's cell."""
+        """Set the sensor's position on the probe; warn if it may lie in another place's cell."""
         if mount == self.mount:
             return
         self.mount = mount

@@ -1,23 +1,24 @@
-r"""Compute the metres that a probe drives from noisy poses.
+r"""Estimate from noisy poses how many metres a probe has driven.
 
-The sum of distances between poses is correct only for exact poses. White noise of standard
-deviation σ adds about 1.8 σ with each pose of a standing probe. The way is therefore measured in
-chords from an anchor position. The anchor moves when the distance to the probe is larger than noise
-explains:
+The sum of the distances between poses is correct only for exact poses. While a probe stands, white
+noise of standard deviation σ adds about 1.8 σ to this sum with each pose. The way is therefore
+measured as a sum of chords. A chord begins at a position that is called the anchor. When noise
+alone does not explain the distance from the anchor to the probe, the chord ends, and the probe's
+position becomes the new anchor:
 
-- Exact poses (no estimated noise, no covariance): every pose becomes the anchor, unless the
+- The poses are exact (no estimated noise, no covariance): every pose becomes the anchor, unless the
   measured velocity is 0.
-- Moving: chords of at least :math:`6\sigma`; a chord of measured length D counts
-  :math:`D - \sigma^2/D`, since noise lengthens it by :math:`\sigma^2/D` on average.
-- At rest (no new anchor for some time): the anchor follows the poses slowly, so that a drift of the
-  localisation does not count. A drive starts at a distance of :math:`16\sigma` from the anchor, or
-  of most of the spacing of places if this is less.
+- The probe moves: a chord has at least the length :math:`6\sigma`. A chord of measured length D
+  counts :math:`D - \sigma^2/D`, since noise lengthens it by :math:`\sigma^2/D` on average.
+- The probe is at rest (no new anchor for some time): the anchor follows the poses slowly, so that a
+  drift of the localisation does not count. A drive starts when the probe is :math:`16\sigma` from
+  the anchor, or 0.8 spacings of places if this is less.
 
-σ is the white noise per axis, estimated from the second differences :math:`e_k = p_k - 2p_{k-1} +
-p_{k-2}` of poses at regular times. For white noise :math:`E[e_k \cdot e_{k-1}] = -8\sigma^2` (two
-axes). Motion makes that product 0 or positive. Until σ is estimated, a fraction of the published
-standard deviation is used. The published standard deviation also lengthens the chords, for poses
-that are smooth but drift.
+σ is the standard deviation of the white noise on each axis. It is estimated from the second
+differences :math:`e_k = p_k - 2p_{k-1} + p_{k-2}` of poses at regular times. White noise on two
+axes gives :math:`E[e_k \cdot e_{k-1}] = -8\sigma^2`. Motion makes this product 0 or positive. Until
+σ is estimated, a fraction of the published standard deviation is used. The published standard
+deviation also sets a smallest length of chords, since smooth poses may still drift.
 """
 
 from __future__ import annotations
@@ -28,35 +29,35 @@ from collections.abc import Callable, Sequence
 from gp_active_sensing.mission.poses import Pose
 
 _CHORD, _START = 6.0, 16.0
-"""Smallest distances from the anchor that count, in motion and at rest [σ of the noise]."""
+"""Smallest distance from the anchor that counts: in motion, and at rest [estimated σ]."""
 _CLAIMED_CHORD, _CLAIMED_START = 0.5, 2.0
-"""Smallest distances from the anchor that count, in published standard deviations."""
+"""Smallest distance from the anchor that counts: in motion, and at rest [published σ]."""
 _GUESS = 0.25
-"""White noise before its estimate, as a fraction of the published standard deviation."""
+"""Noise that is assumed before an estimate, as a fraction of the published standard deviation."""
 _FOLLOWS = 10.0
 """Time constant with which the anchor follows the poses of a probe at rest [s]."""
 _MOST_FOLLOWED = 0.2
-"""Largest step of the anchor at rest, as a fraction of the distance to the pose."""
+"""Largest step of the anchor towards the pose of a probe at rest, as a part of their distance."""
 _RESTS, _RESTS_PER_METRE = 3.0, 20.0
-"""Time without a new anchor that means rest: minimum [s] and factor on the noise [s/m]."""
+"""A probe without a new anchor for this time is at rest: minimum [s], and factor on σ [s/m]."""
 _REGULAR = 1.25
-"""Largest time between the poses that are used to estimate noise [s]."""
+"""Largest time between two consecutive poses from which noise is estimated [s]."""
 _LEARNT, _MEMORY = 12, 32
-"""Smallest number of second differences for an estimate, and largest number averaged."""
+"""Fewest second differences from which noise is estimated, and most that are averaged."""
 _NONE = 1e-6
 """Largest noise that counts as rounding error [m]."""
 _STANDS, _DRIVES = 0.03, 0.1
-"""Largest speed at rest, and smallest speed that shows that twists are measured [m/s]."""
+"""Largest speed at rest, and smallest speed from which on the poses' speeds are used [m/s]."""
 
 
 class Odometer:
     """Odometer of one probe.
 
     Args:
-        most: largest standard deviation of noise [m].
+        most: largest plausible standard deviation of the noise [m].
         length: returns the length of a displacement (x, y, z) [m].
-        twists: True = use speeds from the first pose on; False = from the first speed above
-            0.1 m/s on.
+        twists: True = use the poses' speeds from the start; False = use them after one of them
+            has been above 0.1 m/s.
     """
 
     def __init__(
@@ -66,7 +67,7 @@ class Odometer:
         self.counted: Pose | None = None
         """Anchor up to which `metres` are counted, with the stamp of the newest pose."""
         self.noise = 0.0
-        """Estimated standard deviation of white noise per axis [m]; 0 = none."""
+        """Estimated standard deviation of white noise on each axis [m]; 0 = no noise."""
         self._most, self._length, self._measured = most, length, twists
         self._forget()
 
@@ -80,16 +81,16 @@ class Odometer:
         self._bend: tuple[float, float] | None = None
         self._square = self._product = self._seen = 0.0
         self._run: tuple[float, float, float] | None = None
-        """Position (x, y) [m] and `metres` at the first pose of a regular series; None = none."""
+        """Position (x, y) [m] and `metres` at the first pose from which noise is estimated."""
 
     def restart(self) -> None:
-        """Restart at the next pose; the way to that pose is not counted."""
+        """Restart at the next pose; the way from the last pose to that pose is not counted."""
         self.counted = None
         self._forget()
 
     @property
     def sigma(self) -> float:
-        """Standard deviation of the white noise of positions [m]; 0 = none."""
+        """Standard deviation of the white noise of positions [m]; 0 = no noise."""
         if self.noise or self._seen >= _LEARNT:
             return self.noise
         return _GUESS * min(self._claimed, self._most)
@@ -182,7 +183,7 @@ class Odometer:
 
     @property
     def memory(self) -> tuple[float, ...]:
-        """State besides metres and anchor that a restart needs; () = none."""
+        """State that a restart needs in addition to `metres` and `counted`; () = no more state."""
         if self.counted is None or (self.sigma <= _NONE and not self._claimed):
             return ()
         stamp_ns, last = self.counted.stamp_ns, self._last

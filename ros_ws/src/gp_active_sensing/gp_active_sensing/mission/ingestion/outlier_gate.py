@@ -1,15 +1,18 @@
 """Set aside very improbable readings until other readings agree with them.
 
-The predictive mixture at a reading's place gives the tail probability of the reading. The deviation
-of the reading is the number of standard deviations with the same tail probability in a normal
-distribution. A reading is gated if its deviation is above the limit. A wide component of the
-mixture counts by its weight, so an uncertain belief gates few readings.
+The belief predicts a reading by a mixture of normal distributions, one for each hyperparameter
+candidate. The tail probability of the reading is the probability of a value that is at least as
+extreme on the same side. The reading's deviation is the number of standard deviations at which a
+single normal distribution has the same tail probability. A reading is gated if its deviation is
+above the limit. A wide component enlarges the tail probability in proportion to its weight, so that
+an uncertain belief gates few readings.
 
-Gated readings are stored. They are used when `AGREEING` readings of one place agree over at least
-`AGREEING_SECONDS`, without an ungated reading between them. Two readings agree when their
-difference is within the limit. A glitch lasts less than `AGREEING_SECONDS`, and random values
-disagree with each other. A visit without a used reading is repeated, so that further readings come.
-A sensor that is stuck for a longer time is not detected, since its readings of one place agree.
+Gated readings are stored. They are used when at least `AGREEING` of them agree, are from one place
+and span at least `AGREEING_SECONDS`. An ungated reading of the place ends such a series. Two
+readings agree if noise explains their difference. The readings of a glitch stay gated, because a
+glitch is shorter than `AGREEING_SECONDS`. Random values stay gated, because they do not agree. A
+visit without a used reading is repeated, so that further readings come. A sensor that is stuck for
+longer than `AGREEING_SECONDS` is not detected, since its readings of one place agree.
 """
 
 from __future__ import annotations
@@ -28,29 +31,29 @@ from gp_active_sensing.records.events import ReadingGated, ReadingUsed
 from gp_active_sensing.types import FloatArray, Reading
 
 KEPT = 4000
-"""Largest number of stored gated readings: two seconds of the fastest sensor."""
+"""Largest number of stored gated readings: enough for two seconds of the fastest sensor."""
 AGREEING = 3
-"""Smallest number of gated readings that must agree."""
+"""Gated readings are used when at least this number of them agree."""
 AGREEING_SECONDS = 1.0
-"""Smallest time from the first to the last of the agreeing readings, by their stamps [s]."""
+"""Smallest time between the stamps of the first and the last agreeing reading [s]."""
 _LOOK_NS = 100_000_000
 """Smallest time between two comparisons of the gated readings of a place [ns]."""
 
 
 @dataclass
 class _Row:
-    """Gated readings of one place, without an ungated reading between them."""
+    """Gated readings of one place since its last ungated reading."""
 
     readings: list[Reading]
     looked_ns: int
 
 
 class OutlierGate:
-    """Gate for readings with a place, and store of the gated readings.
+    """Gate that sets very improbable readings aside and stores them.
 
     Args:
         limit: largest deviation of a reading [standard deviations]; 0 = no limit.
-        places: number of observed places from which on readings are gated.
+        places: number of observed places below which no reading is gated.
         capacity: largest number of stored readings.
     """
 
@@ -61,7 +64,7 @@ class OutlierGate:
         self.places = places
         self.capacity = capacity
         self.noise: Callable[[], float] = lambda: 0.0
-        """Function that returns the noise variance for readings without a variance; 0 = unknown.
+        """Function that returns the noise variance of a reading that states none; 0 = unknown.
 
         The belief's noise is not used here, since it is the noise of averages.
         """
@@ -118,7 +121,7 @@ class OutlierGate:
         return off if off > self.limit else None
 
     def _begin(self, belief: Belief, observed: int) -> None:
-        """Drop the predictions if a place was observed or the field has changed."""
+        """Drop the predictions, which an observation or a change of the field made obsolete."""
         self._known.clear()
         self._weights, self._noise = belief.weights, belief.noise_variance
         self._until, self._at, self._transform = observed, belief.seconds, belief.transform
@@ -163,14 +166,14 @@ class OutlierGate:
 
     @staticmethod
     def _enough(found: list[Reading]) -> list[Reading]:
-        """Return `found` if the readings are enough and cover enough time; otherwise []."""
+        """Return `found` if it has enough readings that span enough time; otherwise []."""
         stamps = [r.stamp_ns for r in found]
         if len(found) < AGREEING or max(stamps) - min(stamps) < 1e9 * AGREEING_SECONDS:
             return []
         return found
 
     def passed(self, place: int) -> None:
-        """Record an ungated reading; earlier gated readings of the place do not count any more."""
+        """Record an ungated reading of a place, which ends its series of gated readings."""
         self._rows.pop(place, None)
 
     def pop_all(self) -> list[Reading]:
@@ -192,7 +195,7 @@ class OutlierGate:
     # -- after a restart -----------------------------------------------------------------------
 
     def restore(self, event: ReadingUsed | ReadingGated) -> None:
-        """Restore the store from an event of the journal."""
+        """Restore the stored readings from an event of the journal."""
         reading = event.reading
         if isinstance(event, ReadingGated):
             self._add(reading)  # the agreeing readings have events of their own
@@ -212,9 +215,10 @@ class OutlierGate:
 
 
 def _deviations(weights: FloatArray, z: FloatArray) -> float:
-    """Return the normal deviation with the same tail probability as deviations from a mixture.
+    """Return the deviation at which a normal distribution has the tail probability of a mixture.
 
-    `weights` and `z` are (L,); all deviations are in standard deviations.
+    `weights` (L,) are those of the mixture's components. `z` (L,) is the deviation of the value
+    from each component. All deviations are in standard deviations.
     """
     from scipy.special import log_ndtr, logsumexp, ndtri_exp
 

@@ -1,4 +1,4 @@
-"""Pass readings with a place through gate and averaging to the journal and the belief."""
+"""Gate and average the readings that have a place; pass them to the journal and the belief."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ logger = logging.getLogger(__name__)
 AGREED, ASKED = "agreed", "asked"
 """Reasons to use a gated reading: other readings agree, or an operator accepted it."""
 REPEATS = 32
-"""Number of repeated readings of known places after which the belief is updated."""
+"""The belief is updated after this number of readings, even if no place is new."""
 
 
 class ReadingPipeline:
-    """Pipeline from a probe's readings with a place to the belief.
+    """Pipeline that takes those readings of a probe that have a place into the belief.
 
     Args:
-        window: average over a time window; None = average over one stay at a place.
+        window: averages over a time window; None = the readings of each stay are averaged.
         journal: function that writes an event before a reading is used or set aside.
         unit: unit of the readings, for log messages.
     """
@@ -65,9 +65,9 @@ class ReadingPipeline:
         self.latency = Latency()
         self.rejected: Counter[str] = Counter()
         self.used = 0
-        """Number of used readings; all readings of an average count."""
+        """Number of used readings; each reading of an average counts as one."""
         self.newest_place: int | None = None
-        """Last place that was observed for the first time; None = none since the last reset."""
+        """Last place that was observed for the first time; None = no such place since the reset."""
         self.open = True
         """True until the mission is over; later readings are counted and not used."""
         self._clock = clock
@@ -102,7 +102,7 @@ class ReadingPipeline:
         return len(kept), self._use_all(due)
 
     def _accept(self, pending: PendingReading) -> list[PendingReading]:
-        """Gate a reading; return the readings and averages to use now."""
+        """Pass a reading through the gate; return the readings and averages to use now."""
         try:
             placed = self.loop.place(pending.reading)
             self.loop.check_budget(placed)
@@ -195,7 +195,7 @@ class ReadingPipeline:
         return self._use_average(stored, pending.count)
 
     def replay_reading(self, event: ReadingUsed, *, gap: bool = False) -> None:
-        """Use a journalled reading after a restart; with `gap`, earlier events may be lost.
+        """Use a journalled reading after a restart; `gap` True = earlier events may be missing.
 
         Raises:
             RunError: the reading contradicts earlier events.
@@ -230,7 +230,7 @@ class ReadingPipeline:
         return True
 
     def _noise_of_one(self, reading: Reading) -> float | None:
-        """Return the variance for readings without one; 0 = unknown, None = do not average."""
+        """Return the noise variance of a reading without one: 0 = unknown, None = no averaging."""
         belief = self.loop.belief
         if not belief.scale_known:
             return None if belief.drift.changing else 0.0
@@ -248,7 +248,7 @@ class ReadingPipeline:
         return 1.0 if self.loop.belief.drift.kind == "kernel" else FRACTION
 
     def _place_at(self, place: int) -> tuple[float, ...]:
-        """Return a place's point, or the centroid of a road segment [m]."""
+        """Return the point of a place, for a road segment its centroid [m]."""
         if place not in self._points:
             line = np.asarray(self.loop.topology.geometry(place), dtype=np.float64)
             lengths = np.hypot(*np.diff(line, axis=0).T)
@@ -259,7 +259,7 @@ class ReadingPipeline:
         return self._points[place]
 
     def _follow_up(self) -> None:
-        """Update the belief after `REPEATS` repeated readings, so that each update is short.
+        """Update the belief after a new place or `REPEATS` readings, so that each update is short.
 
         The number of readings decides, not the time, so that a replay gives the same belief.
         """

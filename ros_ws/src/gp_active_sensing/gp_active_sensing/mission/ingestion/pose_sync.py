@@ -22,24 +22,25 @@ FASTEST = 150.0
 
 
 Judgement = Literal["", "jumped", "relocated"]
-"""Class of a pose: normal (""), unusable after a jump, or first after a relocation."""
+"""Class of a pose: normal (""), unusable after a jump, or the first pose after a relocation."""
 _NEAR, _PUSH = 5.0, 10.0
 """Largest step that is never a jump [m], and largest acceleration of a probe [m/s²]."""
 _CALM, _REGULAR = 20, 1.25
-"""Number of regular poses in a calm stream, and longest time between two of them [s]."""
+"""Number of regular poses that make a stream calm, and longest time between two of them [s]."""
 _AGREE, _LASTS = 3, 3.0
-"""Smallest number of poses and smallest time [s] at a new position that mean a relocation."""
+"""Number of poses and time [s] at a new position after which the jump is a relocation."""
 
 
 class PoseFilter:
     """Filter for the poses of one probe, in order of arrival.
 
-    A pose far ahead of the node's clock is rejected, since all later poses would seem too old. A
-    pose after a jump is rejected, see `judge`.
+    A pose far ahead of the node's clock is rejected, since the correct poses that follow would seem
+    too old. A pose after a jump is rejected as `judge` describes.
 
     Args:
-        max_ahead: largest time by which a pose may be ahead of the node's clock [s]; None = any.
-        jump: smallest distance of a logged jump while jumps are not rejected [m].
+        max_ahead: largest time by which a pose may be ahead of the node's clock [s]; None = no
+            limit.
+        jump: smallest length of a jump that is logged although the pose is used [m].
     """
 
     def __init__(
@@ -51,12 +52,12 @@ class PoseFilter:
         self._name = name
         self._before: Pose | None = None
         self._calm = 0
-        """Number of consecutive poses that the probe can reach with its largest acceleration."""
+        """Number of consecutive poses that the probe could reach without exceeding `_PUSH`."""
         self._velocity = (0.0, 0.0)
         self._speed = 0.0
         """Recent speed [m/s]."""
         self._strange: list[Pose] = []
-        """First and last pose of the present series at a suspected new position."""
+        """First and last of the present series of poses at a suspected new position."""
         self._agree = 0
         """Number of poses in the series `_strange`."""
         self.jumps = 0
@@ -69,7 +70,10 @@ class PoseFilter:
     def unusable(
         self, pose: Pose, frame: str, now_ns: int | None, *, heights: bool = False
     ) -> tuple[str, str] | None:
-        """Return reason and text if a pose is unusable, else None. With `heights`, z is needed."""
+        """Return reason and text if a pose is unusable, otherwise None.
+
+        `heights` True = the map has heights, so that the pose needs a valid z.
+        """
         if pose.frame.lstrip("/") != frame:
             why = (
                 f"pose in frame {pose.frame[:100]!r}, the map is in {frame!r} (publish the pose in "
@@ -104,12 +108,12 @@ class PoseFilter:
         )
 
     def judge(self, pose: Pose, noise: float) -> Judgement:
-        """Compare a pose with the previous pose, and count a jump.
+        """Compare a pose with the previous pose; if it is a jump, count the jump.
 
-        A stream of poses is calm if the probe could drive to each recent pose. After a calm stream,
-        a pose that the probe cannot have reached at its speed is rejected as a jump. If all poses
-        of the next seconds agree with the rejected pose, the jump is a relocation. In a stream that
-        is not calm, all poses are used.
+        A stream of poses is calm if a probe could drive from each recent pose to the next. In a
+        calm stream, a pose that the probe cannot have reached at its speed is rejected as a jump.
+        If all poses of the next seconds agree with the rejected pose, the jump is a relocation. In
+        other streams, all poses are used.
 
         `noise` is the standard deviation of a pose [m].
         """
@@ -160,7 +164,7 @@ class PoseFilter:
         return "relocated"
 
     def _drives_on(self, before: Pose, pose: Pose, near: float) -> bool:
-        """Return whether a pose shows that a suspected jump was a drive."""
+        """Return whether a pose shows that the suspected jump before it was a real drive."""
         if len(self._strange) != 1:
             return False
         first = self._strange[0]
@@ -186,9 +190,9 @@ class PoseFilter:
             )  # fmt: skip
 
     def sure(self, pose: Pose, extent: float, rise: float = math.inf) -> Pose:
-        """Return the pose without an invalid covariance or heading; warn of a large covariance.
+        """Remove an invalid covariance or heading from a pose; warn of a large covariance.
 
-        `extent` is the size of the map [m], `rise` is its difference of heights [m].
+        `extent` is the size of the map, and `rise` is the range of its heights [m].
         """
         if pose.variance < 0.0 or pose.z_variance < 0.0:
             self.bad_covariances += 1
@@ -237,8 +241,8 @@ def _apart(one: Pose, other: Pose) -> tuple[float, float]:
 class PoseSynchronizer:
     """Bounded queue of readings that wait for a pose.
 
-    The present time is the arrival time of the message that is being processed. A pose that waits
-    in the inbox is therefore not late.
+    The argument `now` of the methods is the arrival time of the message that is being processed, so
+    that a pose does not count as late because it waited in the inbox.
 
     Args:
         seconds: longest wait for a pose at or after the reading's stamp [s, real time].
@@ -251,7 +255,7 @@ class PoseSynchronizer:
         self._seconds = seconds
         self._fresh: deque[PendingReading] = deque()
         self._patient: deque[PendingReading] = deque()
-        """Readings that have waited for `seconds` and now use any pose within `max_age`."""
+        """Readings that have waited for `seconds`; they may use any pose within `pose.max_age`."""
 
     def __len__(self) -> int:
         return len(self._patient) + len(self._fresh)
@@ -275,7 +279,7 @@ class PoseSynchronizer:
         return oldest
 
     def after_pose(self, now: float) -> list[PendingReading]:
-        """Remove and return the readings that need not wait any longer after a new pose."""
+        """Remove and return the readings that need not wait any longer, after a pose was added."""
         found = [pending for pending in self._patient if self.has_pose(pending, now)]
         if found:
             self._patient = deque(h for h in self._patient if not self.has_pose(h, now))
@@ -298,7 +302,7 @@ class PoseSynchronizer:
         return ready
 
     def newest_without(self, now: float, seconds: float) -> int | None:
-        """Return the stamp [ns] of the newest reading that waited for `seconds`; None = none."""
+        """Return the stamp [ns] of the newest reading that has waited for `seconds`, or None."""
         waited = (h for h in self._patient if elapsed(h.received, now) >= seconds)
         return max((pending.reading.stamp_ns for pending in waited), default=None)
 

@@ -1,9 +1,9 @@
-"""Average the readings of one stay at a place, with a realistic variance.
+"""Average the readings of each stay at a place, and compute a realistic variance of the average.
 
 A place represents a cell of a grid or a segment of a road. The readings of a fast sensor in one
-cell have a common error, since no reading is taken at the place's point. If these readings counted
-as independent, the belief would be overconfident. The belief therefore has one reading for each
-stay: the average, updated by each further reading.
+cell have a common error, since they are taken beside the place's point. If these readings counted
+as independent, the belief would be overconfident. The belief therefore has one value for each stay,
+the average of its readings. Each further reading of the stay updates this average.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from gp_active_sensing.types import Off, PlacedReading, Reading
 _BLOCK = 10
 """Number of differences between readings in a block."""
 _KEPT = 101
-"""Largest number of newest blocks that are used, since a sensor may change."""
+"""Largest number of blocks that are used: the newest blocks, since a sensor may change."""
 _MEDIAN = (1.0 - 2.0 / (9.0 * _BLOCK)) ** 3
 """Median of the mean of `_BLOCK` squared standard normal numbers (Wilson and Hilferty)."""
 
 
 class NoiseLevel:
-    """Estimator of the variance of a reading from differences between consecutive readings.
+    """Estimator of the variance of a reading, which uses differences of consecutive readings.
 
     The estimate is the median over blocks of differences. A glitch (-999 for "no data") affects
-    only one or two blocks. Readings of a coarse resolution also give a variance, although most
-    differences are 0.
+    only one or two blocks. For readings with a coarse resolution the estimate is also above 0,
+    although most of the differences are 0.
     """
 
     def __init__(self) -> None:
@@ -65,7 +65,7 @@ _SURE = 3.0
 
 
 class StayAverage:
-    """Averages over the readings of one stay, weighted by distance from the place's point.
+    """Averages over the readings of one stay; readings far from the place's point weigh less.
 
     Args:
         reading: first reading.
@@ -79,12 +79,12 @@ class StayAverage:
         self.x = self.y = self.z = 0.0
         """Average position [m]; NaN = unknown."""
         self.position_variance = self.height_variance = 0.0
-        """Average variances of the positions [m²]; all readings share the error of positions."""
+        """Averages of the variances of the readings' positions [m²]."""
         self.variance: float | None = 0.0
-        """Average noise variance of the readings; None = a reading has no variance."""
+        """Average noise variance of the readings; None = at least one reading has no variance."""
         self.first_ns = self.last_ns = reading.stamp_ns
         self.further = False
-        """True for the second and later pieces of a stay that was cut for its length."""
+        """True for the second and later pieces of a stay that was cut because it was too long."""
         self.stored: PlacedReading
         """Average of the readings as it is stored in the belief."""
         self._squares = self._weight = self._weight_squares = 0.0
@@ -147,8 +147,8 @@ def noise_of(count: float, sample: float, noise: float) -> float:
       way. More readings do not reduce e.
 
     A sample variance of n readings has a relative standard deviation of :math:`\sqrt{2/(n-1)}`.
-    Deviations of :math:`s^2` from :math:`\sigma^2` below three of these standard deviations are
-    ignored. The result is rounded to six digits, so that it is equal on all processors.
+    Deviations of :math:`s^2` from :math:`\sigma^2` are ignored if they are below three of these
+    standard deviations. The result is rounded to six digits, so that it is equal on all processors.
     """
     common = excess = 0.0
     if count > 1.0:
@@ -159,21 +159,22 @@ def noise_of(count: float, sample: float, noise: float) -> float:
 
 
 GAP_SECONDS = 5.0
-"""Longest gap in a stay [s]. At a border, poses alternate between two places."""
+"""Longest gap in a stay [s]. Gaps occur at a border, where poses alternate between two places."""
 _LEAST = 1e-24
-"""Smallest variance of an average, as a fraction of 1 plus the square of its value."""
+"""Smallest variance of an average, as a multiple of 1 + value²."""
 _AT = 0.08
 """Largest distance from the place's point that counts as 0, in units of `Stays.near`."""
 
 
 @dataclass(frozen=True)
 class StoredAverage:
-    """Average of a stay, as stored in the belief.
+    """Average of a stay, as it is stored in the belief.
 
     Args:
         placed: the average with its noise variance. A single reading at the place's point is
-            unchanged.
-        before: average before the newest reading, with the stamp of the first reading; None = none.
+            stored unchanged.
+        before: average before the newest reading, with the stamp of the first reading; None = the
+            stay has just begun.
         count: number of readings.
     """
 
@@ -187,7 +188,7 @@ class StoredAverage:
         return self.placed.reading
 
     def to_record(self) -> StayRecord | None:
-        """Return the fields of an event; None = the unchanged first reading of a stay."""
+        """Return what a journal event records of the stay; None = an unchanged first reading."""
         if self.before is None and self.reading.off is None:
             return None
         mean = self.reading
@@ -195,21 +196,22 @@ class StoredAverage:
 
 
 Noise = Callable[[Reading], float | None]
-"""Function that returns the noise variance of a reading; 0 = unknown, None = do not average."""
+"""Function that returns a reading's noise variance; 0 = unknown, None = do not average it."""
 
 
 class Stays:
-    """Averages of the readings of stays at places.
+    """Averages of the readings of each stay, for all places.
 
     Args:
-        noise_of_one: returns the noise variance of a reading without a variance.
+        noise_of_one: returns the noise variance of a reading that states none.
         place_at: returns the point of a place: (x, y), or (x, y, z) on a map with heights [m].
         longest: returns the longest duration of a stay [s]. Longer stays are cut into pieces, since
-            in a changing field readings must count by their age.
+            in a changing field the weight of a reading must depend on its age.
         place: checks an average and returns it; raises ReadingError if the belief rejects it.
-        parts: returns how many pieces of a cut stay count at the same time. The pieces have a
-            common error from their distance to the place's point. To count this error once, the
-            distance of each later piece is multiplied by the square root of this number.
+        parts: returns the number of pieces of a cut stay that count at the same time. All pieces
+            have the same error, which comes from their distance to the place's point. So that this
+            error counts only once, the distance of each piece after the first is multiplied by the
+            square root of this number.
     """
 
     def __init__(
@@ -228,7 +230,7 @@ class Stays:
         self.near: Callable[[int], float] = lambda place: math.inf
         """Distance from a place's point at which a reading has a quarter of its weight [m]."""
         self.stretch = 1.0
-        """Factor on heights, from vertical to equivalent horizontal metres."""
+        """Factor that converts vertical metres to equivalent horizontal metres."""
         self._longest = longest
         self._open: dict[int, StayAverage] = {}
         self._spread = NoiseLevel()
@@ -237,7 +239,10 @@ class Stays:
         return len(self._open)
 
     def add(self, placed: PlacedReading, *, begins: bool = False) -> StoredAverage:
-        """Add a reading, with `begins` to a new stay; return the average for the belief."""
+        """Add a reading to its stay and return the stay's average for the belief.
+
+        `begins` True = the reading begins a new stay.
+        """
         reading = placed.reading
         stay = None if begins else self._stay_of(reading)
         if stay is not None:
@@ -256,8 +261,8 @@ class Stays:
     ) -> StoredAverage:
         """Add a journalled reading after a restart.
 
-        With `gap`, earlier events may be lost; an average without a known stay then begins a stay.
-        With `begins`, the reading begins a new stay.
+        `gap` True = earlier events may be missing, so that an average without a known stay begins a
+        stay. `begins` True = a stay that begins with this reading is no piece of a cut stay.
 
         Raises:
             RunError: `gap` is False, and there is no stay at the reading's place.
@@ -278,14 +283,14 @@ class Stays:
         return self._extend(stay, after, average)
 
     def widened(self, placed: PlacedReading) -> PlacedReading:
-        """Return a reading without a stay; the variance of its position gives its distance."""
+        """Give a reading without a stay the distance that its position's variance implies."""
         reading = placed.reading
         across, up = math.sqrt(reading.position_variance), math.sqrt(reading.height_variance)
         return placed if across == up == 0.0 else self._beside(placed, across, up)
 
     @property
     def noise(self) -> float:
-        """Noise variance of a reading, from differences of consecutive readings; 0 = unknown."""
+        """Noise variance of a reading, estimated from consecutive readings; 0 = unknown."""
         return self._spread.variance
 
     def clear(self) -> None:
@@ -327,7 +332,7 @@ class Stays:
         return near and whole < 1e9 * self._longest()
 
     def _is_cut(self, reading: Reading) -> bool:
-        """Return whether the stay at the reading's place is too long to continue."""
+        """Return whether the stay at a reading's place must be cut because it is too long."""
         stay = self._open.get(-1 if reading.location is None else reading.location)
         if stay is None or self._may_extend(stay, reading):
             return False
@@ -335,7 +340,7 @@ class Stays:
         return apart < 1e9 * GAP_SECONDS
 
     def _single(self, placed: PlacedReading, *, further: bool) -> PlacedReading:
-        """Return the first reading of a stay as stored in the belief, with its distance."""
+        """Return the first reading of a stay for the belief, with its distance from the point."""
         reading, near = placed.reading, self.near(placed.place)
         across, up = math.sqrt(reading.position_variance), math.sqrt(reading.height_variance)
         if math.isfinite(near):
@@ -386,7 +391,7 @@ class Stays:
         return variance, self._written(reading.location, across, up)
 
     def _written(self, place: int | None, across: float, up: float) -> Off:
-        """Round a distance from the place's point [m] to six digits; in 3D, return (across, up)."""
+        """Round a distance to six digits [m]: `across`, or (across, up) on a map with heights."""
         assert place is not None
         metres = float(f"{across:.6g}")
         return metres if len(self._place_at(place)) == 2 else (metres, float(f"{up:.6g}"))
@@ -398,7 +403,7 @@ class Stays:
         return 0.0 if math.isnan(across) else across, 0.0 if math.isnan(up) else up
 
     def _farther(self, *, further: bool) -> float:
-        """Return the factor on an average's distance; above 1 for a later piece of a cut stay."""
+        """Return the factor on an average's distance; 1 except for later pieces of a cut stay."""
         return math.sqrt(self._parts()) if further else 1.0
 
     def _off(self, reading: Reading) -> float:

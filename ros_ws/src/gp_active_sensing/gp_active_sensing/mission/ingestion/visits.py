@@ -2,17 +2,17 @@
 
 A pose near a crossing may be matched to the wrong road. A reading with this pose must not mark the
 wrong road as observed. The readings of a segment therefore wait until the probe has driven the
-configured fraction of the segment (`SegmentCoverage`). If the probe leaves before, the readings are
-counted as ``partial_visit``.
+configured fraction of the segment (`SegmentCoverage`). If the probe leaves the segment earlier, the
+readings are rejected and counted as ``partial_visit``.
 
 A point represents the cell around it. A probe on its way to the point takes its first reading at
 the border of the cell. If this reading ended the stage, the probe would turn before the point, and
 all readings would be half a cell off. The first readings of a place therefore wait until the probe
-is near the point, comes no nearer, or has left the cell (`ClosestPoint`). The probe's distance is
-computed at the newest pose's stamp minus the sensor's delay.
+is near the point, comes no nearer, or has left the cell (`ClosestPoint`). The distance is that of
+the probe at the newest pose's stamp minus the sensor's delay.
 
-A slow sensor must settle at a place before its readings count (`SettlingTimer`). With
-`reading.window` the readings of a place within this time are averaged (`AveragingWindow`).
+A slow sensor must settle at a place before its readings count (`SettlingTimer`). If
+`reading.window` is set, the readings of a place within this time are averaged (`AveragingWindow`).
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from dataclasses import dataclass, field, replace
 from gp_active_sensing.types import PlacedReading, Reading
 
 _TOLERANCE = 0.01
-"""Tolerance of the driven fraction of a segment, since poses are discrete."""
+"""Amount by which the driven fraction of a segment may fall short, since poses are discrete."""
 GAP_SECONDS = 5.0
-"""Longest gap in a visit of a segment [s], during which poses may match another segment."""
+"""A visit of a segment ends when no pose has matched the segment for this time [s]."""
 MOST_PENDING = 10_000
-"""Largest number of readings that wait at one place; the oldest are dropped."""
+"""Largest number of readings that wait for the visit of one place."""
 
 
 @dataclass
 class PendingReading:
-    """Reading that waits, or average of readings.
+    """Reading that waits to be used, or average of such readings.
 
     Args:
         reading: the reading, with or without a place.
@@ -43,7 +43,7 @@ class PendingReading:
         first_ns: stamp of the first averaged reading [ns]; None = stamp of `reading`.
         taken_back: reason why a gated reading is used; "" = the reading was not gated.
         mount: position of the sensor on the probe [m]; None = not given with the reading.
-        placed: checked reading; None = not checked yet, or an average.
+        placed: reading that the belief has checked; None = not checked yet, or an average.
     """
 
     reading: Reading
@@ -64,11 +64,11 @@ class _Visit:
 
 
 class SegmentCoverage:
-    """Driven fractions of road segments, and readings that wait for coverage.
+    """Queue of the readings that wait until enough of their road segment is driven.
 
     Args:
         coverage: fraction of a segment that must be driven.
-        follows: returns whether a move leads from the first place to the second.
+        follows: returns whether a probe can drive directly from the first place to the second.
     """
 
     def __init__(self, coverage: float, follows: Callable[[int, int], bool]) -> None:
@@ -77,7 +77,7 @@ class SegmentCoverage:
         self._visits: dict[int, _Visit] = {}
         self._current: int | None = None
         self.left: list[PendingReading] = []
-        """Readings of too short visits, which the caller counts and removes."""
+        """Readings of visits that were too short; the caller counts and removes these readings."""
 
     @property
     def waiting(self) -> int:
@@ -94,7 +94,10 @@ class SegmentCoverage:
     def drive(
         self, place: int, fraction: float, stamp_ns: int, received: float
     ) -> list[PendingReading]:
-        """Set the probe's position; return the readings that need not wait any longer."""
+        """Set the probe's position on a segment; return the readings that need not wait any longer.
+
+        `fraction` is the position from the segment's start (0) to its end (1).
+        """
         ready: list[PendingReading] = []
         before = self._current
         if before is not None and before != place:
@@ -150,27 +153,27 @@ _NEAR = 0.1
 _STEP = 0.02
 """Smallest decrease of the distance that counts as an approach [spacings of places]."""
 _PATIENCE = 1.0
-"""Time without an approach after which waiting readings are used [s]."""
+"""Waiting readings are used when the probe has not come nearer for this time [s]."""
 _SILENCE = 3.0
 """Time without a pose after which the probe counts as standing [s]."""
 
 
 _LONGEST = 60.0
-"""Largest time from the newest pose to a reading [s]; a later stamp counts as wrong."""
+"""A reading's stamp is ignored if it is later than the newest pose by more than this time [s]."""
 
 
 @dataclass
 class _Approach:
     queued: list[PendingReading]
     since_ns: int
-    """Stamp of the smallest distance [ns]."""
+    """Stamp of the pose with the smallest distance so far [ns]."""
     until_ns: int
     """Stamp of the newest reading [ns]."""
     nearest: float = math.inf
 
 
 class ClosestPoint:
-    """Queue of readings of points while the probe comes nearer to the point.
+    """Queue that holds the readings of a point while the probe comes nearer to the point.
 
     Args:
         spacing: distance between neighbouring places [m].
@@ -181,7 +184,7 @@ class ClosestPoint:
         self._step = _STEP * spacing
         self._approaches: dict[int, _Approach] = {}
         self._here: tuple[int | None, float, int] | None = None
-        """Place of the newest pose, distance from the place's point [m] and stamp [ns]."""
+        """Newest pose: its place, its distance from the place's point [m] and its stamp [ns]."""
 
     def __len__(self) -> int:
         return sum(len(approach.queued) for approach in self._approaches.values())
@@ -202,7 +205,7 @@ class ClosestPoint:
         """Set the probe's position; return the readings that need not wait any longer.
 
         The pose is in the cell of `place` (None = in no cell), at a `distance` from the place's
-        point [m]. The stamp is not before the previous stamp.
+        point [m]. The stamp must not be before the previous stamp.
         """
         self._here = place, distance, stamp_ns
         return [
@@ -214,8 +217,8 @@ class ClosestPoint:
     def release_at_stop(self, stamp_ns: int, received: float) -> list[PendingReading]:
         """Return the waiting readings of the place at which the probe stands.
 
-        The probe counts as standing if a reading is at least 3 s newer than the newest pose. A
-        stamp far ahead of the poses is ignored.
+        The probe counts as standing if `stamp_ns`, the stamp of a reading [ns], is at least 3 s
+        after the newest pose. A stamp that is more than 60 s after it is ignored.
         """
         if self._here is None:
             return []
@@ -226,7 +229,7 @@ class ClosestPoint:
         return self._release(place, received) if _SILENCE <= since <= _LONGEST else []
 
     def restart(self) -> None:
-        """Forget the probe's position after a jump of stamps. The readings stay in the queue."""
+        """Forget the probe's position after a jump of stamps, but keep the waiting readings."""
         self._here = None
         for approach in self._approaches.values():
             approach.nearest, approach.since_ns, approach.until_ns = math.inf, 0, 0
@@ -264,7 +267,7 @@ class ClosestPoint:
 
 
 _KEPT = 64
-"""Largest number of stored visits to places, for late readings."""
+"""Largest number of stored visits, which are needed for readings that come late."""
 
 
 class SettlingTimer:
@@ -274,7 +277,7 @@ class SettlingTimer:
     on the segment.
 
     Args:
-        seconds: smallest time at a place before readings count [s]; 0 = none.
+        seconds: smallest time at a place before readings count [s]; 0 = readings count at once.
         radius: radius around a point [m].
     """
 
@@ -296,7 +299,7 @@ class SettlingTimer:
             self._there = True
 
     def has_settled(self, place: int, stamp_ns: int) -> bool:
-        """Return whether, at a stamp [ns], the probe had been at a place for `seconds`."""
+        """Return whether at a stamp [ns] the probe had been at a place for at least `seconds`."""
         if self.seconds <= 0.0:
             return True
         for number, (there, first_ns, last_ns) in enumerate(reversed(self._times)):
@@ -313,13 +316,13 @@ class SettlingTimer:
 
 
 class AveragingWindow:
-    """Average of the readings of one place within a time window, in constant memory.
+    """Average of the readings of one place within a time window, computed in constant memory.
 
     The average counts as one reading. Its noise variance is the mean noise variance of the
     readings, if each reading has a variance. The average has the stamp of its last reading.
 
     Args:
-        seconds: length of the window by stamps [s]; 0 = no averaging.
+        seconds: length of the window, measured by stamps [s]; 0 = no averaging.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -331,7 +334,7 @@ class AveragingWindow:
 
     @property
     def place(self) -> int | None:
-        """Place of the present window; None = none."""
+        """Place of the present window; None = the window has no readings."""
         return None if self._open is None else self._open.reading.location
 
     def add(self, queued: PendingReading) -> list[PendingReading]:
@@ -354,7 +357,7 @@ class AveragingWindow:
         return done
 
     def pass_time(self, now_ns: int, here: int | None) -> list[PendingReading]:
-        """Return the complete averages, given the newest pose's stamp and the probe's place."""
+        """If the window's time is over or the probe is elsewhere, end it and return its average."""
         if self._open is None:
             return []
         over = now_ns - _span(self._open)[0] >= self.length_ns
