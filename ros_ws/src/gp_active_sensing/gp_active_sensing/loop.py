@@ -154,7 +154,7 @@ class SensingLoop:
         """True while readings come from a journal; reservations are then ignored."""
         self.counts: Counter[str] = Counter()
         self.set_aside: set[int] = set()
-        """Places without a reading after all retries."""
+        """Places that gave no reading even after all retries."""
         self.reservations = BudgetReservations()
         self.leads: frozenset[str] = frozenset({""})
         """Names of the quantities that are the first quantity of some probe; see `lead_of`."""

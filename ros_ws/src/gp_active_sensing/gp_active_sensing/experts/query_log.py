@@ -32,7 +32,7 @@ class QueryLog:
     =====================  =========================================================================
     not_asked              no question contained its place
     answered_already       an earlier answer has the same value and stamp
-    too_old, stamp_ahead   its stamp is too old or too early (`AnswersConfig.max_age`, `max_ahead`)
+    too_old, stamp_ahead   its stamp is too old or too new (`AnswersConfig.max_age`, `max_ahead`)
     not_finite             its value is not a finite number
     bad_variance           its noise variance is not above 0
     off_map, bad_position  its position is missing, or far from every place
@@ -89,7 +89,7 @@ class QueryLog:
         return self.begun + self.config.timeout
 
     def waits(self, seconds: float) -> bool:
-        """Return whether the decision must wait for answers at a time [s].
+        """Return whether the decision still waits for answers at the time `seconds`.
 
         If the clock goes back, the wait begins again with the full time-out.
         """

@@ -136,7 +136,7 @@ class MapVariance:
 
     @property
     def sampled(self) -> bool:
-        """True if a probe measures some quantity only where the probe stops."""
+        """True if at least one quantity is measured only where the probe stops."""
         return any(part.sampled for part in self.parts)
 
     def gains(self) -> FloatArray:

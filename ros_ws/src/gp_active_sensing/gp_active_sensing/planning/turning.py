@@ -217,7 +217,7 @@ class Turning(Topology):
 
     @cached_property
     def pace(self) -> float:
-        """Duration of a metre [s/m]; constant on maps other than roads."""
+        """Time per metre [s/m], which is constant on maps other than roads."""
         ways = self.straight.ways_from(0)
         reached = np.where(np.isfinite(ways.metres), ways.metres, 0.0)
         far = int(np.argmax(reached))

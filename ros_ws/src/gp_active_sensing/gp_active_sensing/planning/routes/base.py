@@ -40,8 +40,8 @@ class Pass:
 
     Args:
         budget: part of the remaining budget for the pass, including the drive to the end place.
-        stops: required stops; () = no required stops. If only parts of the map without a reading
-            are not good enough, there is a stop in each of these parts.
+        stops: required stops; () = no required stops. If the map is not good enough only in
+            parts that have no reading, there is one stop in each of these parts.
     """
 
     budget: Budget
@@ -181,7 +181,7 @@ def _read(sought: Sequence[TargetError]) -> int:
 def parts_only(
     driver: RouteDriver, sought: Sequence[TargetError], candidates: int, elsewhere: Collection[int]
 ) -> bool:
-    """Return whether the map is good enough outside of its parts without a reading."""
+    """Return whether the map is good enough outside of the parts that have no reading."""
     if _read(sought) < FEWEST or not all(one.belief.settled for one in sought):
         return False
     if not _open_parts(driver, sought, elsewhere):
@@ -206,7 +206,7 @@ def _nearest(driver: RouteDriver, places: list[int], count: int) -> list[int]:
 
 
 def _middles(driver: RouteDriver, parts: list[IntArray]) -> list[int]:
-    """Return the goal nearest to the middle of each part, for the parts that contain a goal."""
+    """Return, for each part that contains a goal, the goal nearest to the part's middle."""
     found: list[int] = []
     points = driver.topology.points
     for part in parts:

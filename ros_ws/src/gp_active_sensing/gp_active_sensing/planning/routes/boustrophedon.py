@@ -53,7 +53,7 @@ class Ground:
     Args:
         topology: map with positions, without roads. If places lie above one another, a row contains
             all of them.
-        places: (n,) mask of the places for a route; None = all places.
+        places: (n,) mask of the places that a route may contain; None = all places.
     """
 
     def __init__(self, topology: Topology, places: BoolArray | None = None) -> None:
@@ -82,7 +82,7 @@ class Ground:
         return (0.0, 90.0, long)
 
     def corner(self, direction: float, at: int | None) -> int:
-        """Return the corner nearest to the place `at` of a probe; None = corner 0."""
+        """Return the corner nearest to the place `at` of a probe, or 0 if `at` is None."""
         if at is None or not len(self.places):
             return 0
         u, v = self.seen(direction)
@@ -190,9 +190,10 @@ def rows_of(ground: Ground, rows: Rows, by: str = "seconds") -> tuple[int, ...]:
     """Return the places of evenly spaced rows in the order of the visits.
 
     The rows lie symmetrically about the middle of the map. A row contains the places within half a
-    ``ground.pitch`` of a line. With `Rows.along`, a row contains the places nearest to evenly
-    spaced points. If obstacles interrupt the rows, two orders are compared by the cost in `by`
-    ("metres" or "seconds"): row by row, and one side of the obstacle after the other side.
+    ``ground.pitch`` of a line. If `Rows.along` is not 0, a row contains the places nearest to
+    evenly spaced points. If obstacles interrupt the rows, the cheaper of two orders is taken: row
+    by row, or one side of the obstacle after the other side. The unit of cost is `by`, "metres" or
+    "seconds".
     """
     lines = ground.lines(rows)
     if rows.corner in (2, 3):
@@ -268,7 +269,7 @@ def _within(u: FloatArray, inset: float) -> IntArray:
 def _sparse(u: FloatArray, off: FloatArray, along: float, inset: float) -> IntArray:
     """Return the places nearest to evenly spaced points of a row, in order.
 
-    `u` and `off` (m,) are coordinates along the row, and distances from the line of the row [m].
+    `u` (m,) are the coordinates along the row, and `off` (m,) are the distances from its line [m].
     """
     found: list[int] = []
     if not u.size:
@@ -283,7 +284,7 @@ def _sparse(u: FloatArray, off: FloatArray, along: float, inset: float) -> IntAr
 
 
 def _up_and_down(line: IntArray, u: FloatArray) -> IntArray:
-    """Return a row with every second column of places in reverse order."""
+    """Return a row, with every second column of places above one another in reverse order."""
     columns = np.split(line, np.flatnonzero(np.diff(u[line]) > 1e-6) + 1)
     return np.concatenate([c[::-1] if k % 2 else c for k, c in enumerate(columns)])
 

@@ -28,7 +28,7 @@ _DETOUR = 2.0
 
 
 def unit_of(budget: Budget) -> str:
-    """Return the unit of costs: "metres" if only metres are limited, otherwise "seconds"."""
+    """Return the unit of costs: "metres" if metres but not seconds are limited, else "seconds"."""
     return "metres" if budget.metres is not None and budget.seconds is None else "seconds"
 
 
@@ -88,7 +88,7 @@ class Distances:
         return Cost(float(self._arrays.metres.min()), float(self._arrays.seconds.min()))
 
     def at_least(self, places: IntArray) -> Cost:
-        """Return a lower bound on the cost of a drive through different places in any order."""
+        """Return a lower bound on the cost of a drive through all `places`, in any order."""
         moves = max(0, len(places) - 1)
         return Cost(moves * self.least.metres, moves * self.least.seconds)
 
@@ -218,7 +218,7 @@ class Distances:
         return last if on.all() else 1 + int(np.argmin(on))
 
     def _row(self, at: int) -> tuple[FloatArray, IntArray]:
-        """Return the costs of the routes from a place, and the last crossed place on each route."""
+        """Return the costs (n,) of the routes from a place, and the next-to-last place of each."""
         kept = self._rows.get(at)
         if kept is None:
             kept = self._search(at)

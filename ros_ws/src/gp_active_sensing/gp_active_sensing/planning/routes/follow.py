@@ -1,8 +1,8 @@
 """Route following: the next affordable place of a route.
 
 A route is an ordered list of places. The probe drives the cheapest route from one place to the
-next, across any places. On a map with moves, the next waypoint is the first unobserved place on the
-drive.
+next, which may cross any place. On a map with moves, the next waypoint is an unobserved place on
+the drive.
 """
 
 from __future__ import annotations
@@ -151,10 +151,10 @@ def next_plan(
     """Return the plan that continues along a route.
 
     The goal is the first affordable place that is neither observed, pending nor unavailable. On a
-    map with moves, the next waypoint is the first unobserved place on the drive to the goal, or the
-    last unobserved place within ``topology.reach``. A probe at an unobserved place observes this
-    place first, if the place is on the route or readings are unlimited. The plan's other waypoints
-    get a reading along the rest of the route.
+    map with moves, the next waypoint is an unobserved place on the drive to the goal: the last one
+    within the distance ``topology.reach``, or else the first one. A probe at an unobserved place
+    observes this place first, if the place is on the route or readings are unlimited. The further
+    waypoints of the plan are places that get a reading along the rest of the route.
 
     Args:
         route: places in order, visited or not.
@@ -224,7 +224,7 @@ class Course:
     def next_plan(
         self, request: PlanRequest, reach: ReachableGoals | None = None
     ) -> tuple[Plan | None, Course]:
-        """Return the plan that continues along the route (see `next_plan`), and the next course."""
+        """Return the plan that continues along the route (see `next_plan`), and the new course."""
         steps = _Steps(request, reach)
         found = _follow(self.route, self._begin(steps.unread, request), steps)
         if found is None:

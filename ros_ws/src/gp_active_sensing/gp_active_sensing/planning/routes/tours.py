@@ -141,9 +141,9 @@ class RouteDriver:
     def drive_only(self, stops: Sequence[int]) -> FeasibleRoute:
         """Return the affordable route along some stops, without its value.
 
-        Stops that already got a reading are skipped. On a map with moves, the probe drives toward
-        an unaffordable stop as far as the budget allows. With sorties, unaffordable stops move to
-        the next sortie, and the cost contains the drives to the end place.
+        A stop that gets a reading earlier on the route is skipped. On a map with moves, the probe
+        drives toward an unaffordable stop as far as the budget allows. With sorties, unaffordable
+        stops move to the next sortie, and the cost contains the drives to the end place.
         """
         first = self._drive(stops, self.at, {}, self._constraint)
         if self._sorties is None or first.whole:
