@@ -94,8 +94,8 @@ def parts_of_noise(noise: float, kernel: str) -> tuple[HyperParameters, ...]:
 def with_attribute_parts(parts: tuple[HyperParameters, ...]) -> tuple[HyperParameters, ...]:
     """Return `parts` and two copies of parts with an additional component of attributes.
 
-    The copied parts have the largest independent components. Attributes may explain a part
-    of these components.
+    The copied parts have the largest independent components, relative to the smooth field.
+    Attributes may explain a part of these components.
     """
     half = sorted(parts, key=lambda p: -p.place_std / p.signal_std)[: min(2, len(parts))]
     found = []

@@ -502,8 +502,8 @@ def noise_estimate(
     logarithm. Readings of one place differ by the noise alone. With n degrees of freedom, the
     logarithm of their variance estimates the logarithm of the noise variance. The error of this
     estimate has the mean :math:`\psi(n/2) - \log(n/2)` and the variance :math:`\psi'(n/2)`. The
-    result is the average of guess and estimate, weighted by their precisions. n and the variance
-    are rounded, so the result changes rarely.
+    result averages the logarithms of guess and estimate, weighted by their precisions. n and the
+    variance are rounded, so the result changes rarely.
 
     Args:
         noise: (L,) noise variance of the candidates at a scale c of 1.
