@@ -68,7 +68,7 @@ class KernelFit:
 
 @dataclass(frozen=True, eq=False)
 class KernelPosterior:
-    """Belief over K kernels with logits g, q(g) = N(mean, root rootᵀ). [Teng2020, Eq. 13].
+    """Belief over K kernels with q(g) = N(mean, root rootᵀ) for the logits g. [Teng2020, Eq. 13].
 
     Args:
         mean: (K,) mean of q(g).
@@ -137,7 +137,7 @@ class Scaling:
 
 @dataclass(frozen=True, eq=False)
 class History:
-    """Belief over all compared kernels, after each of T numbers of rows.
+    """Belief over all compared kernels after T different numbers of rows.
 
     Args:
         rows: (T,) number of rows used.

@@ -52,8 +52,8 @@ class Parameter:
 class Composite:
     """Expression of base kernels over d inputs, with its hyper-parameters.
 
-    θ (P,) contains the logarithms of the noise's standard deviation, then of the scales, and then
-    of the parameters of each leaf, from left to right.
+    θ (P,) contains logarithms. The order is the noise's standard deviation, the scales, and the
+    parameters of the leaves from left to right.
 
     Args:
         expression: expression of the grammar.
@@ -145,7 +145,7 @@ class Composite:
     def log_lengths(self, theta: FloatArray) -> list[FloatArray]:
         """Return the logarithms (d,) of the length-scales of each leaf except LIN.
 
-        A periodic leaf has the length-scale ``ℓ p / 2π`` at small distances, which is used here.
+        For a periodic leaf, the length-scale at small distances is used, ``ℓ p / 2π``.
         """
         logs = []
         for k, base in enumerate(self.leaves):

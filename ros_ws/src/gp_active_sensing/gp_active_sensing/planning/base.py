@@ -128,7 +128,7 @@ class QueriesExpert(Protocol):
     ) -> Sequence[int]:
         """Return those of `places` about which the expert is asked.
 
-        None = the policy may ask about any visited place.
+        If `places` is None, the policy may ask about any visited place.
         """
 
 

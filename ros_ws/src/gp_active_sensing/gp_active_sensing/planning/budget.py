@@ -41,9 +41,9 @@ class FeasibleMove(NamedTuple):
 class BudgetConstraint:
     """Check of drives against a budget.
 
-    A drive to a place is allowed if the remaining metres and seconds cover the drive and the
-    fastest or the shortest route from this place to ``budget.end``. The remaining readings must
-    cover every unobserved place on the drive. A probe that makes only allowed drives can always
+    If a drive is allowed, the remaining metres and seconds cover the drive, and then the fastest or
+    the shortest route to ``budget.end``. The remaining readings cover every unobserved place on the
+    drive. A probe that makes only allowed drives can always
     reach the end place.
 
     Raises:

@@ -72,7 +72,7 @@ def singular(rank: int, k: int) -> ValueError:
 
 
 def greedy_kdpp(entries: Entries, diagonal: FloatArray, k: int) -> IntArray:
-    """Choose k items one by one, each with the largest determinant given the earlier items.
+    """Choose k items one by one, so that each item makes the determinant as large as possible.
 
     ``x_j = argmax_x det L_{S ∪ {x}} = argmax_x L_xx - L_xS L_SS⁻¹ L_Sx``, computed by a pivoted
     Cholesky factorisation of the chosen columns, O(m k²). The determinant is within a factor (k!)²
@@ -254,8 +254,8 @@ def mixing_steps(
 ) -> int:
     """Return the number of steps after which the bases-exchange walk is close to the k-DPP.
 
-    The number is ``k (log log(1/Pr(S_0)) + log(1/(2 ε²)))`` [Cryan2021, Corollary 2]. The lower
-    bound on Pr(S_0) uses Maclaurin's inequality ``e_k(L) ≤ C(m, k) (tr L / m)^k``.
+    The number is ``k (log log(1/Pr(S_0)) + log(1/(2 ε²)))`` [Cryan2021, Corollary 2]. Here
+    Pr(S_0) is bounded from below by Maclaurin's inequality ``e_k(L) ≤ C(m, k) (tr L / m)^k``.
 
     Args:
         diagonal: (m,) diagonal of the kernel L.
@@ -308,7 +308,7 @@ class _BasesExchange:
         self.residual = self.diagonal - (self.rows * self.weights).sum(axis=0)
 
     def exchange(self, slot: int, u: float) -> None:
-        """Replace the item in `slot` by the item at quantile `u` of all items that may enter."""
+        """Replace the item in `slot` by a random item, which `u` in [0, 1) selects."""
         row, pivot = self.weights[slot], self.inverse[slot, slot]
         # Variances given the other items of S: zero within S, and 1/pivot for the leaving item.
         residual = np.maximum(self.residual + row * row / pivot, 0.0)

@@ -15,7 +15,7 @@ _LOG_2PI = math.log(2.0 * math.pi)
 _TINY = 1e-300
 """Smallest argument of the logarithm in ``x log x``."""
 _NEGLIGIBLE = 1e-9
-"""Weight below which a mixture component is ignored, with an error below 1e-7 nat."""
+"""Weight below which a mixture component is ignored. The error of the entropy is below 1e-7 nat."""
 _CLOSE = 1e-4
 """Largest difference of the bounds on an entropy for which the upper bound is used [nat]."""
 _LIKE = (
@@ -24,9 +24,9 @@ _LIKE = (
     (17, 0.7, 0.5, 6.1, 0.2),
 )
 """Quadrature rules for mixtures of similar components, with errors below 2e-4 nat. A rule
-lists its number of points, its step, the smallest σ and the largest ``|μ| + 4σ`` that a component
-may have, and the largest difference that the bounds on the entropy may have [nat]. The step, μ and
-σ are in standard deviations of the mixture."""
+lists its number of points, its step, and three limits. The limits are the smallest σ and the
+largest ``|μ| + 4σ`` of a component, and the largest difference of the bounds on the entropy [nat].
+The step, μ and σ are in standard deviations of the mixture."""
 _REACH, _STEP = 5.0, 1.0
 """Integration range on each side of a mean [standard deviations of the component], and largest
 step [smallest standard deviation of a component]."""
@@ -348,7 +348,7 @@ def _growing_steps(
 ) -> FloatArray:
     """Return ``-∫ p log p`` of K mixtures (K, L) from n equal steps of u.
 
-    The integration variable is ``z = centre + width sinh(u)``.
+    u is defined by ``z = centre + width sinh(u)``.
     """
     h = (last - first) / n
     u = first[:, None] + h[:, None] * np.arange(n + 1)

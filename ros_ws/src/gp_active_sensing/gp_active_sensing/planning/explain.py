@@ -16,7 +16,7 @@ _SAME = 1e-9
 
 
 def why(plan: Plan, names: Sequence[str], policy: str) -> str:
-    """Return the policy's own explanation of a plan, or one from the values of the candidates.
+    """Return the policy's own explanation of a plan, or one that compares the candidates.
 
     Args:
         plan: plan with a waypoint.

@@ -46,7 +46,7 @@ class EqualProbabilityCells:
         self.bounds = bounds
 
     def root_bounds(self, sequence: CovarianceState, weights: FloatArray) -> tuple[float, float]:
-        """Return lower and upper bound on the value of the root [nat]; `weights` is (L,)."""
+        """Return a lower and an upper bound on the root's value [nat]; `weights` is (L,)."""
         return _chain_rule_root(sequence, weights)
 
     def discretise(self, block: StateBlock) -> Successors:
@@ -149,12 +149,12 @@ def _leaf_brackets(
 def _largest_entropy(
     leaves: LastVisits, b: FloatArray, known: Bracket, good: BoolArray
 ) -> FloatArray:
-    """Return for each branch the largest entropy of a reading at one of its leaves (A, S, r) [nat].
+    """Return the largest entropy (A, S, r) of a reading at a leaf, for each branch [nat].
 
-    For each branch, the function computes the entropy at the leaf with the largest upper bound, and
-    then at all leaves whose upper bound exceeds the result. A branch outside of the mask `good`
-    (A, S, r) gets its largest upper bound. `b` (L, X S r) are the weights of the hyperparameter
-    candidates at each of the X leaves after each branch.
+    The function computes the entropy at the leaf with the largest upper bound. Then it computes the
+    entropies at the leaves whose upper bound exceeds this result. A branch outside of the mask
+    `good` (A, S, r) gets its largest upper bound. `b` (L, X S r) are the weights of the
+    hyperparameter candidates at each of the X leaves after each branch.
     """
     wanted = good.reshape(len(good), -1)
     K = wanted.shape[1]
@@ -217,7 +217,7 @@ class RandomDraws:
         self.most = most
 
     def root_bounds(self, sequence: CovarianceState, weights: FloatArray) -> tuple[float, float]:
-        """Return lower and upper bound on the value of the root [nat]; `weights` is (L,)."""
+        """Return a lower and an upper bound on the root's value [nat]; `weights` is (L,)."""
         if self.most is not None:
             return 0.0, sequence.k * self.most
         lower, upper = _chain_rule_root(sequence, weights)
@@ -234,7 +234,7 @@ class RandomDraws:
         return np.stack([self._drawn(block, r).reward for r in range(len(block.row))])
 
     def branch_bounds(self, block: StateBlock, found: Successors) -> tuple[FloatArray, FloatArray]:
-        """Return bounds (r, A, S) on the exact values after each branch, not on their draws."""
+        """Return bounds (r, A, S) on exact values after each branch, not on the drawn values."""
         if self.most is not None:
             lower = np.zeros(found.probability.shape)
             return lower, lower + (block.sequence.k - 1) * self.most
@@ -281,8 +281,8 @@ def last_stage_bounds(
 ) -> tuple[FloatArray, FloatArray]:
     r"""Return bounds (r, A, S) on the values after each branch when one reading remains [nat].
 
-    Each result is the maximum of the following bound over the places y that may be next, minus the
-    entropy of the noise. The weights after the branch are b.
+    The results are the maxima of the following lower and upper bounds over the places y that may be
+    next. The entropy of the noise is subtracted from them. b are the weights after the branch.
 
     .. math:: \sum_\lambda b(\lambda) H[Z_y | \lambda] \le H[Z_y] \le \min\Big(
         \sum_\lambda b(\lambda) H[Z_y | \lambda] + H(b),\

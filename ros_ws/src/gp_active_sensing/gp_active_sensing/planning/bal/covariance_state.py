@@ -2,7 +2,7 @@
 
 Posterior covariances do not depend on the values of readings. All branches of the search that visit
 the same places therefore share one `CovarianceState`. A visit of place x changes the covariance
-matrix by a rank-one downdate, C <- C - c cᵀ / (c_x + σ_n²), where c is the column of x.
+matrix C by a rank-one downdate, C <- C - c cᵀ / (c_x + σ_n²). Here c is the column of x in C.
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ class DecisionProblem:
         return known
 
     def entropy(self, variance: FloatArray) -> FloatArray:
-        """Return the entropies of readings minus those of their noise (L, …) [nat]."""
+        """Return the entropy of a reading minus that of its noise, for field variances [nat]."""
         shape = (-1,) + (1,) * (variance.ndim - 1)
         noise, reference = self.noise.reshape(shape), self.reference.reshape(shape)
         return gaussian_entropy(variance + noise) - reference
@@ -176,7 +176,7 @@ class DecisionProblem:
         return ReachableSet(reach, self.free_sequences(len(reach), k) if self.free else None)
 
     def free_sequences(self, places: int, k: int) -> int | None:
-        """Return the number of sequences of k among `places` places; None = more than `cap`."""
+        """Return the number of k-permutations of `places` places; None = more than `cap`."""
         count = math.perm(places, min(k, places))
         return count if count <= self.cap else None
 

@@ -28,9 +28,9 @@ _OFF = 0.01
 _SKEW, _EXCESS = 0.4, 0.8
 """Largest skewness and excess kurtosis for which the cells are computed from four moments."""
 _AWAY, _NARROW = 1.5, 0.5
-"""Largest offset of a component's mean from the mean of the mixture, and smallest standard
-deviation of a component, for which the cells are computed from four moments [standard deviations of
-the mixture]."""
+"""Largest offset and smallest standard deviation of a component for which the cells are computed
+from four moments. The offset is that of its mean from the mean of the mixture. Both are in standard
+deviations of the mixture."""
 _NEGLIGIBLE = 1e-6
 """Weight, relative to the largest weight, below which a component has no effect on the cells."""
 

@@ -24,8 +24,7 @@ _FAR = 1e6
 """Largest distance below the incumbent for which ``erfcx`` is evaluated [standard deviations]."""
 _LOG_ROOT_2PI = 0.5 * math.log(2.0 * math.pi)
 _CERTAIN = 7.5
-"""Distance above its mean that the field at a place is assumed never to exceed [standard
-deviations]."""
+"""Number of standard deviations above its mean that the field is assumed never to exceed."""
 _TOLERANCE = 1e-8
 """Largest error of the integral, as a fraction of the length of the integration range."""
 _INTERVALS = 16
@@ -34,7 +33,7 @@ _NARROWEST = 1e-13
 _CHUNK = 1_000_000
 """Largest number of entries of a temporary array."""
 _RARE = 1e-9
-"""Probability that the field exceeds a level at any place. If the probability is smaller than this
+"""Probability that the field exceeds a level somewhere. If the probability is smaller than this
 number, the field is assumed to exceed the level at one place at most."""
 _LARGE = 0.5
 """ESTa fits a Gaussian tail at a level that the field exceeds with at most this probability."""
@@ -142,7 +141,7 @@ class ProbabilityOfImprovement(Improvement, Bandit):
 
 
 def log_exceedance(level: float, mean: FloatArray, std: FloatArray) -> float:
-    """Return the log probability that the field exceeds the level w at any of n places.
+    """Return the log probability that the field exceeds the level w at one or more of n places.
 
     The result is ``log(1 - Π_x Φ((w - μ(x))/σ(x)))``, as if the places were independent. `std` (n,)
     is above 0.

@@ -198,9 +198,9 @@ class Bandit(ABC):
     def _promising(
         self, reach: ReachableGoals, request: PlanRequest, stage: int
     ) -> tuple[ReachableGoals, View]:
-        """Return the goals of the groups with the best middle goals, and the view of these goals.
+        """Return the goals of the groups whose middle goals have the largest scores.
 
-        The view contains the middle goals of all groups.
+        The second result is the view of the middle goals of all groups.
         """
         groups = nearby_groups(request.topology.points, reach.locations, _GROUPS)
         groups.sort(key=lambda group: int(group[group.size // 2]))

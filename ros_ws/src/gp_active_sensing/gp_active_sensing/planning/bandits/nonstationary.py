@@ -154,7 +154,7 @@ class WGpUcb(ForgettingUcb):
 
 
 def query_number(stage: int, factor: float, power: float) -> int:
-    """Return the number ``Q_t = ⌈c log^d t⌉`` of an expert's answers. [Mauduit2025, Sec. 4.1]."""
+    """Return how many places an expert is asked about, ``⌈c log^d t⌉``. [Mauduit2025, Sec. 4.1]."""
     return math.ceil(factor * math.pow(math.log(stage), power))
 
 
