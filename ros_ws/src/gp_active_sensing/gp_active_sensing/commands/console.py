@@ -43,7 +43,7 @@ _LATENCIES = (
 
 
 _ERRORS = (("promised_error", "expected error"), ("rmspe", "actual"), ("regret", "regret"))
-"""Label of each error in the line of a stage, by its key in the record."""
+"""Key of each error in the record of a stage, and its label in the console line."""
 
 
 def home_line(plan: Plan, probe: str = "") -> str:

@@ -1,4 +1,4 @@
-"""Description of a map, and warnings before a mission."""
+"""Describe a map, and warn of its problems before a mission."""
 
 from __future__ import annotations
 

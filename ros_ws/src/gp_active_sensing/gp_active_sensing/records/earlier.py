@@ -1,4 +1,4 @@
-"""Repeat an earlier run from its journal, before the run continues."""
+"""Repeat the recorded part of a run from its journal, before the run is resumed."""
 
 from __future__ import annotations
 

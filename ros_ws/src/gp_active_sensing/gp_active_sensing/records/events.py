@@ -100,7 +100,7 @@ class MissionResumed(MissionStarted):
 
 @dataclass(frozen=True, kw_only=True)
 class StateChanged(Event):
-    """Change of a ROS mission to running or paused, with the positions of its probes."""
+    """Change of a ROS mission's state to running or paused, with the positions of its probes."""
 
     KIND = "state"
     ALWAYS = ("probes",)
@@ -279,7 +279,7 @@ class Moved(Event):
     Args:
         where: position and odometer of the probe; None = not known.
         went: observed place; None = the place of the plan.
-        given_up: True if the drive ended before the place.
+        given_up: True if the drive ended before the probe reached the place.
         passed: True if the place was reached and its reading is missing.
     """
 

@@ -1,4 +1,4 @@
-"""Open files of a run, which are restored if another program removes, renames or replaces them."""
+"""Write files of a run; restore those that another program removes, renames or replaces."""
 
 from __future__ import annotations
 

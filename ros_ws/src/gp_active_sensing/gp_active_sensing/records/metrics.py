@@ -102,8 +102,8 @@ def mean_of(values: FloatArray) -> float | None:
 def sampled(topology: Topology) -> IntArray | None:
     """Return the places that the scores of a stage use; None = all places.
 
-    On a larger map, the scores use about `MOST_SCORED` places, spread evenly. If some weights are
-    0, about `MOST_SCORED` places with a weight above 0 are added.
+    On a map with more than `MOST_SCORED` places, the scores use about that many, spread evenly. If
+    some weights are 0, about as many places with a weight above 0 are added.
     """
     if topology.n <= MOST_SCORED:
         return None

@@ -165,7 +165,7 @@ class Bag:
 
     @property
     def seconds(self) -> float | None:
-        """Time from the first message to the last [s]; None = not known before reading."""
+        """Time from the first message to the last [s]; None = not known before the bag is read."""
         if not self._readers:
             return None
         first = min(reader.start_time for reader in self._readers)

@@ -65,7 +65,7 @@ class RunTotals:
         return sum(map(len, self._gated.values()))
 
     def wildest(self, most: int) -> list[ReadingGated]:
-        """Return at most `most` readings set aside and not used later, largest outliers first."""
+        """Return up to `most` outliers that were set aside and not used later, largest first."""
         gated = (event for events in self._gated.values() for event in events)
         return heapq.nsmallest(most, gated, key=lambda event: -(event.off or 0.0))
 

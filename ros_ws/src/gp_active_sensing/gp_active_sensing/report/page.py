@@ -26,9 +26,9 @@ from gp_active_sensing.util.files import write_whole
 from gp_active_sensing.util.wording import describe_predictability, distance
 
 MOST_BYTES = 5_000_000
-"""Largest size of a page [bytes]; the page of a longer run shows fewer maps and candidates."""
+"""Largest size of a page [bytes]; the page of a long run therefore shows fewer maps."""
 ROWS = 1000
-"""Largest number of rows in the stage table; a longer run shows evenly spread stages."""
+"""Largest number of rows in the stage table; of a long run, evenly spread stages are shown."""
 SCRIPTS = (
     "base.js", "decode.js", "chart.js", "axes.js", "map.js", "field.js", "panels.js", "profile.js",
     "bars.js", "download.js", "quality.js", "page.js",
@@ -131,7 +131,7 @@ def facts_table(data: RunData, tally: RunTotals) -> str:
 
 
 GATED = 50
-"""Largest number of rows in the table of readings set aside as outliers."""
+"""Largest number of rows in the table of readings that were set aside as outliers."""
 
 
 def _gated(tally: RunTotals) -> str:

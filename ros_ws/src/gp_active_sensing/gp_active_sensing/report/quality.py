@@ -1,9 +1,9 @@
 """Quality of a map without a known truth, from leave-one-out predictions.
 
-The readings of all other places predict each place, see `belief.leave_one_out`. For a correct
-belief, the predicted probabilities of values below the readings are uniformly distributed. Its
-central 50 % intervals contain half of the readings. The result does not apply to places far from
-all readings.
+Each place is predicted from the readings of all other places, see `belief.leave_one_out`. For a
+correct belief, the predicted probabilities of values below the readings are uniformly distributed.
+Its central 50 % intervals contain half of the readings. The result does not apply to places far
+from all readings.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ _OF_MAIN = (
 )  # fmt: skip
 """Prefixes of record keys that describe the main quantity."""
 VALUES = 4_000_000
-"""Largest number of map values over all steps; some steps of a longer run have no map."""
+"""Largest number of map values over all steps; some steps of a long run therefore have no map."""
 
 
 def replay(data: RunData) -> Reconstruction:

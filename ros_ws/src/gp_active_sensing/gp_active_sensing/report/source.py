@@ -127,7 +127,7 @@ class RunData:
 
     @property
     def symbol(self) -> str:
-        """Unit of the field with symbols, as shown on the page."""
+        """Unit of the field, written with symbols as on the page."""
         return symbol(self.unit)
 
     @property

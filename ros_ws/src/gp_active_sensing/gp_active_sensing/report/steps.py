@@ -208,7 +208,7 @@ class StepEvents:
 
     @property
     def so_far(self) -> Mapping[str, Any]:
-        """Substitute for the record of a stage whose record is not written yet."""
+        """Data in place of the record of a stage, until the record is written."""
         return {"blocked": self.blocked, **({"probe": self.probe} if self.probe else {})}
 
     def apply(self, event: Event) -> None:

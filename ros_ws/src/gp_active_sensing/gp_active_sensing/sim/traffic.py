@@ -88,7 +88,7 @@ class TrafficConfig:
 class LiveTruth(GroundTruth):
     """Mean speed of each road, recorded at the start of a mission and after each drive.
 
-    Between two records, the earlier speeds apply.
+    Between two records, the speeds of the earlier record apply.
     """
 
     def __init__(self) -> None:

@@ -116,7 +116,7 @@ def token_in(path: Path) -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Return True if a host name or address is reachable only from this machine."""
+    """Return True if a host name or address is reachable only from this computer."""
     if host == "localhost":
         return True
     try:
@@ -143,7 +143,7 @@ class Access:
     def of_host(
         cls, host: str, token: str, names: Iterable[str] = (), *, private: bool = False
     ) -> Access:
-        """Return the checks for a server that listens on `host`; allow this machine's names."""
+        """Return the checks for a server that listens on `host`; allow this computer's names."""
         mine = set() if is_loopback(host) else {socket.gethostname(), host}
         mine |= {f"{name}.local" for name in mine if "." not in name and ":" not in name}
         known = {"localhost", *mine, *names}

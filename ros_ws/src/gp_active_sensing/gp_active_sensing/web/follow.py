@@ -61,7 +61,7 @@ class LineTail:
     def read(self) -> tuple[bool, list[bytes]]:
         """Return whether the file was replaced, and the next lines without line ends.
 
-        A shorter file also counts as replaced.
+        A file that has become shorter also counts as replaced.
 
         Raises:
             RunError: the file cannot be read, or a line is too long.

@@ -1,4 +1,4 @@
-"""Mission state at the top of the live page, from the events of the journal."""
+"""Mission state that the live page shows at its top, computed from the journal's events."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class Approach:
     def along(
         cls, topology: Topology, path: Sequence[int], at: Sequence[float], speed: float | None
     ) -> Approach:
-        """Return the rest of a route through the places of `path` for a probe at `at` [m]."""
+        """Return the rest of a route along `path` for a probe at the position `at` [m]."""
         goals = topology.goals[list(path), :2]
         here = np.asarray(at, dtype=np.float64)[:2]
         starts, ways = goals[:-1], np.diff(goals, axis=0)

@@ -43,7 +43,7 @@ POLL_SECONDS = 0.25
 SLICE_SECONDS = 1.0
 """Longest time spent on a journal between two updates of the page [s]."""
 PING_SECONDS = 10.0
-"""Largest time between two messages to a viewer [s], which show that the connection works."""
+"""Largest time between two messages to a viewer [s]; they show that the connection works."""
 SLOW_SECONDS = 60.0
 """Longest time that a viewer may take to receive a message or to answer [s]."""
 PATIENCE_LOOKS = 8

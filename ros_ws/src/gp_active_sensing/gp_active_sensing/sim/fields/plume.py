@@ -32,7 +32,7 @@ _STEP = 0.5
 _NODES = 8
 """Number of Gauss-Legendre nodes per time interval; each node is a puff."""
 _CELLS = 2_000_000
-"""Largest number of elements in an array of places by puffs."""
+"""Largest number of elements in a (places, puffs) array."""
 
 
 @dataclass(frozen=True)
