@@ -2,8 +2,8 @@
 
 With `waypoint.ahead` above 1 a probe drives on when it arrives. Its stage then waits in
 `PassedPlaces`. The next decisions are planned as if the place had been read. A reading is assigned
-to the place at which the probe was at the reading's stamp, not when the reading arrived. If no
-reading comes in time, the visit counts as missed, and the place may be chosen again.
+to the place where the probe was when the reading was stamped, not when it arrived. If no reading
+comes in time, the visit counts as missed, and the place may be chosen again.
 """
 
 from __future__ import annotations

@@ -370,7 +370,10 @@ class Mission:
         return self.state == "running" and self._ticking
 
     def _use(self, message: Envelope, *, more: bool) -> Iterator[MissionOutput]:
-        """Process a message; if `more` readings with its stamp follow, take no decision yet."""
+        """Process a message.
+
+        `more` True = a reading with the same stamp follows, so that no decision is taken yet.
+        """
         if self.trace is not None:
             self.trace.used(message)
         if isinstance(message.what, RawAnswer):

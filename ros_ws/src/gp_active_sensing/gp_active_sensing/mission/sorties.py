@@ -142,7 +142,7 @@ class Sortie:
 
 
 def _ratio(driven: float, planned: float) -> float:
-    """Return the expected ratio of a drive's cost to its planned cost, which is at least 1."""
+    """Return the expected ratio of a drive's cost to its planned cost; it is at least 1."""
     if planned <= 0.0 or driven <= (1.0 + 1e-6) * planned:
         return 1.0
     return 1.0 + _MARGIN * (driven / planned - 1.0)
