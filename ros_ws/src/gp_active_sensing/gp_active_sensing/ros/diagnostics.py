@@ -28,7 +28,7 @@ from gp_active_sensing.util.wording import shown
 
 OK, WARN, ERROR = 0, 1, 2
 ASKED_FOR = ("settling",)
-"""Reasons for rejections that the user has requested by a parameter; they are no problems."""
+"""Reasons for rejections that the user requests by a parameter; they are not problems."""
 
 
 def probe_state(probe: ProbeState) -> str:

@@ -118,7 +118,7 @@ class JournalTopic:
             self._publish(frames)
 
     def _publish(self, frames: list[dict[str, Any]]) -> None:
-        """Publish frames; an error is counted, so that it does not stop the mission."""
+        """Publish frames; if this fails, count the error and let the mission continue."""
         try:
             text = json.dumps(json_ready(frames), allow_nan=False, separators=(",", ":"))
             self._publisher.publish(String(data=text))

@@ -152,7 +152,7 @@ def _names(root: type) -> frozenset[str]:
 
 
 _NEAR = 0.75
-"""An unknown key counts as misspelt if it is at least so similar (0 to 1) to a known key."""
+"""An unknown key counts as misspelt if its similarity (0 to 1) to a known key is at least this."""
 _FOREIGN = ("use_sim_time", "start_type_description_service", "qos_overrides")
 
 

@@ -111,7 +111,7 @@ class Waypoints:
             self._stream()
 
     def send(self, probe: str, plan: Plan) -> None:
-        """Publish the waypoint of a plan, and the way that it plans."""
+        """Publish the waypoint and the way of a plan."""
         self.send_again(probe, plan.path[-1])
         loop = self._mission.loop
         with self._mission.lock:  # the mission thread may change the map

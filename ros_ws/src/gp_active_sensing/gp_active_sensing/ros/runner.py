@@ -93,8 +93,8 @@ def child_environment(environment: Mapping[str, str]) -> dict[str, str]:
     """Return the environment variables of the node processes.
 
     The ROS wheels restart the interpreter to set LD_LIBRARY_PATH, and record the restart in a
-    variable. If LD_LIBRARY_PATH is not set, the record is removed. Otherwise a child process would
-    not restart the interpreter, and could not load the libraries of the wheels.
+    variable. If LD_LIBRARY_PATH is not set, the record is removed here: with the record, a child
+    process would not restart the interpreter, and could not load the libraries of the wheels.
     """
     child = {**environment, **node_environment(environment), "PYTHONUNBUFFERED": "1"}
     if "LD_LIBRARY_PATH" not in child:

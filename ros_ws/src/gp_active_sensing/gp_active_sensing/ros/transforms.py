@@ -1,4 +1,4 @@
-"""Use the transforms of tf: for poses of probes, to change frames, and for positions of sensors.
+"""Use the transforms of tf for poses of probes, changes of frames, and positions of sensors.
 
 tf2_ros has no wheel on PyPI, so it is imported only when transforms are needed.
 """

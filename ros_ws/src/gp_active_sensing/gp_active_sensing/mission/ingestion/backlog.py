@@ -40,7 +40,7 @@ class Backlog:
         self._until: float | None = None
         self._at_most = 0.0
         self._begun_ns = 0
-        """Time at the first call of `pass_on` [ns]; messages with earlier stamps were missed."""
+        """Node's time at the first `pass_on` [ns]; messages with earlier stamps were missed."""
         self._kept: deque[Envelope] = deque()
         self.going_on = wanted
         """True until all missed messages are released; until then no stage of the probe ends."""
@@ -128,7 +128,10 @@ class DuplicateFilter:
         self._single: Counter[tuple[int, float]] = Counter()
         self._windows: deque[tuple[int, int]] = deque(maxlen=most)
         self._spans: tuple[list[int], list[int]] | None = None
-        """First stamps of all windows, and maxima of last stamps so far; None = not computed."""
+        """Sorted first stamps of the windows, and the largest last stamp up to each window.
+
+        None = a window was added since these were computed.
+        """
 
     def __len__(self) -> int:
         return self._single.total() + len(self._windows)
@@ -140,7 +143,7 @@ class DuplicateFilter:
             del self._single[next(iter(self._single))]
 
     def note(self, event: ReadingUsed | ReadingGated) -> None:
-        """Store the readings of an event, but a gated reading that is used later only once."""
+        """Store the readings of an event; store a gated reading once, even if it is used later."""
         reading = event.reading
         if isinstance(event, ReadingUsed) and event.first_ns is not None:
             self._windows.append((event.first_ns, reading.stamp_ns))

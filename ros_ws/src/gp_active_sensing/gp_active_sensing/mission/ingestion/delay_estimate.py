@@ -5,8 +5,8 @@ reached after the measurement. On a straight way at constant speed the delay onl
 Where the probe turns, stops, changes its speed or returns, readings of one point disagree. For each
 candidate delay :math:`\tau`, the readings get the positions x that the probe had at the time
 :math:`\tau` before their stamps t. A Gaussian process gives the likelihood of the readings z. The
-likelihood is integrated over the field's mean and scale, which c stands for. It is averaged over
-pairs :math:`\lambda` of a length-scale and a noise variance:
+likelihood is integrated over c, which is the field's mean and scale. It is averaged over pairs
+:math:`\lambda` of a length-scale and a noise variance:
 
 .. math:: p(z | \tau) = \sum_\lambda p(\lambda) \int p(z | x(t - \tau), \lambda, c) p(c)\,dc
 
@@ -182,7 +182,7 @@ def _evidence(positions: FloatArray, values: FloatArray, length: float) -> list[
 
 
 class DelayEvidence:
-    """Evidence of all blocks about the delay, which is computed in small steps."""
+    """Evidence about the delay from all blocks. It is computed in small steps."""
 
     def __init__(self) -> None:
         self.samples = 0

@@ -149,7 +149,7 @@ class ReadingIntake:
         self._ready += self._placed(self._waiting.after_time(reached))
 
     def newest_without_pose(self, now: float, seconds: float) -> int | None:
-        """Return the stamp [ns] of the newest reading without a pose for `seconds`, or None."""
+        """Return the stamp [ns] of the newest reading that lacked a pose for `seconds`, or None."""
         return self._waiting.newest_without(now, seconds)
 
     def use(self) -> list[Reading]:

@@ -33,7 +33,7 @@ _CHORD, _START = 6.0, 16.0
 _CLAIMED_CHORD, _CLAIMED_START = 0.5, 2.0
 """Smallest distance from the anchor that counts: in motion, and at rest [published σ]."""
 _GUESS = 0.25
-"""Noise that is assumed before an estimate, as a fraction of the published standard deviation."""
+"""Noise that is assumed before it is estimated, as a part of the published standard deviation."""
 _FOLLOWS = 10.0
 """Time constant with which the anchor follows the poses of a probe at rest [s]."""
 _MOST_FOLLOWED = 0.2
@@ -47,7 +47,7 @@ _LEARNT, _MEMORY = 12, 32
 _NONE = 1e-6
 """Largest noise that counts as rounding error [m]."""
 _STANDS, _DRIVES = 0.03, 0.1
-"""Largest speed at rest, and smallest speed from which on the poses' speeds are used [m/s]."""
+"""Largest speed at rest, and speed above which a pose proves that speeds are measured [m/s]."""
 
 
 class Odometer:

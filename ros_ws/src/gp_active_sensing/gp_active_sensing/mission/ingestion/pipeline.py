@@ -230,7 +230,7 @@ class ReadingPipeline:
         return True
 
     def _noise_of_one(self, reading: Reading) -> float | None:
-        """Return the noise variance of a reading without one: 0 = unknown, None = no averaging."""
+        """Return the noise variance of a reading without one; 0 = unknown, None = no averaging."""
         belief = self.loop.belief
         if not belief.scale_known:
             return None if belief.drift.changing else 0.0

@@ -52,7 +52,7 @@ class PoseFilter:
         self._name = name
         self._before: Pose | None = None
         self._calm = 0
-        """Number of consecutive poses that the probe could reach without exceeding `_PUSH`."""
+        """Number of consecutive poses that need no larger acceleration than `_PUSH`."""
         self._velocity = (0.0, 0.0)
         self._speed = 0.0
         """Recent speed [m/s]."""

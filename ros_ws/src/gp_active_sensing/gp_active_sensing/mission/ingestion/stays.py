@@ -283,7 +283,7 @@ class Stays:
         return self._extend(stay, after, average)
 
     def widened(self, placed: PlacedReading) -> PlacedReading:
-        """Give a reading without a stay the distance that its position's variance implies."""
+        """Return a reading without a stay; its distance is its position's standard deviation."""
         reading = placed.reading
         across, up = math.sqrt(reading.position_variance), math.sqrt(reading.height_variance)
         return placed if across == up == 0.0 else self._beside(placed, across, up)
@@ -340,7 +340,7 @@ class Stays:
         return apart < 1e9 * GAP_SECONDS
 
     def _single(self, placed: PlacedReading, *, further: bool) -> PlacedReading:
-        """Return the first reading of a stay for the belief, with its distance from the point."""
+        """Return the first reading of a stay, with its distance from the place's point."""
         reading, near = placed.reading, self.near(placed.place)
         across, up = math.sqrt(reading.position_variance), math.sqrt(reading.height_variance)
         if math.isfinite(near):
