@@ -149,7 +149,7 @@ class SensingLoop:
         """Number of spent readings: newly observed places, and planned revisits."""
         self.decisions = 0
         self.returning_home = False
-        """True if the last plan leads to the end place of the mission."""
+        """True if the newest plan leads to the end place of the mission."""
         self.restoring = False
         """True while readings come from a journal; reservations are then ignored."""
         self.counts: Counter[str] = Counter()
@@ -205,7 +205,7 @@ class SensingLoop:
             topology: the new map.
             fresh: belief about the main quantity over the new map, without readings.
             closed: occupied places of the new map, to which no move leads.
-            further: beliefs about the further quantities by name, without readings.
+            further: beliefs without readings about the further quantities, by their names.
 
         Raises:
             ValueError: the frame or the first places differ, or a quantity has no belief.
@@ -614,8 +614,8 @@ class SensingLoop:
             passed: places that a probe has left before their readings arrived.
             limit: limit on the computing effort of this decision; None = the loop's limit.
             probe: name of the probe, if there are several.
-            waiting: places of other probes that wait for a decision, by name.
-            now_ns: time of the decision [ns], for a field that changes; None = keep the time.
+            waiting: places of the other probes that wait for a decision, by the probes' names.
+            now_ns: time of the decision [ns], for a field that changes; None = unchanged time.
             heading: heading of a probe with a turning radius [rad]; None = unknown.
             carried: names of the quantities that the probe measures; None = all quantities. A
                 reading of the first quantity completes a visit of the probe.
@@ -736,7 +736,7 @@ class SensingLoop:
         return Sorties(whole, in_metres(self.sorties.fresh, self.speed))
 
     def set_aims(self, aim: Aim | None, further: Mapping[str, Aim]) -> None:
-        """Set the target errors of the main quantity, and of the further quantities by name."""
+        """Set the target errors of the main quantity and, by their names, of the further ones."""
         self.aim = aim
         self.quantities = {
             name: replace(each, aim=further.get(name)) for name, each in self.quantities.items()
@@ -832,12 +832,12 @@ class SensingLoop:
         self.policy_state = state
 
     def replay_way_home(self, probe: str = "") -> None:
-        """Record, after a restart, that the last plan led to the end place."""
+        """Record, after a restart, that the newest plan led to the end place."""
         self.returning_home = True
         self.reservations.drop(probe)
 
     def release(self, probe: str = "") -> None:
-        """Release the readings that are reserved for the last plan of a probe."""
+        """Release the readings that are reserved for the newest plan of a probe."""
         self.reservations.drop(probe)
 
     def snapshot(self, clock: Clock | None = None) -> SensingLoop:

@@ -58,9 +58,9 @@ class QuantityLinks:
             for name, q in quantities.items()
             if q.link is not None and (q.link != AUTO or may_follow(name, belief, quantities))
         }
-        """Quantity to which each linked quantity is linked, by name; "" = the main quantity."""
+        """For each linked quantity, the quantity to which it is linked; "" = the main quantity."""
         self.templates = {name: quantities[name].belief for name in self.sources}
-        """Beliefs about the linked quantities before any reading, by name."""
+        """For each linked quantity, the belief about it before any reading."""
         known = ["", *(name for name in quantities if name not in self.sources)]
         for name, source in self.sources.items():
             if source not in known:

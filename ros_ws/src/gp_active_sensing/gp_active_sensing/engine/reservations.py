@@ -16,7 +16,7 @@ Observed: TypeAlias = Callable[[str], BoolArray]
 
 
 class BudgetReservations:
-    """Readings of the budget that are reserved for the last plan of each probe.
+    """Readings of the budget that are reserved for the newest plan of each probe.
 
     A plan has a route and the name of a quantity; "" = the main quantity. One reading is
     reserved for each place on the route that has no reading of this quantity. If the goal of the
@@ -25,9 +25,9 @@ class BudgetReservations:
 
     def __init__(self) -> None:
         self._ways: dict[str, tuple[str, tuple[int, ...]]] = {}
-        """Quantity and route of the last plan with a waypoint, by probe."""
+        """For each probe, the quantity and the route of its newest plan that has a waypoint."""
         self._due: dict[str, Visit] = {}
-        """Observed goals that will get another reading, by probe."""
+        """For each probe, the observed goal that will get another reading, if there is one."""
 
     def copy(self) -> BudgetReservations:
         """Return an independent copy."""

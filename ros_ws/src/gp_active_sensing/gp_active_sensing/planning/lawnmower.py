@@ -143,7 +143,7 @@ class _Layer:
         return self._laid[rows]
 
     def corners(self, rows: Rows) -> Iterator[PlannedRows]:
-        """Yield the rows for a begin in each corner; the nearest corner comes first."""
+        """Yield the rows with each corner as the start; the nearest corner comes first."""
         nearest = self._ground.corner(rows.direction, self._at)
         for corner in (nearest, *(c for c in range(CORNERS) if c != nearest)):
             laid = replace(rows, corner=corner)

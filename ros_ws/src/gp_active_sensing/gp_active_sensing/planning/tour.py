@@ -360,7 +360,7 @@ class _Routes:
         return None if goal is None else self.passes.get(goal)
 
     def _goal(self, at: int | None) -> int | None:
-        """Return the last waypoint of the probe at the place `at`; None = unknown."""
+        """Return the waypoint of the newest plan for the probe at `at`; None = unknown."""
         if at is not None and at in self.by_goal and at not in self.pending:
             return at
         if len(self.by_goal) == 1 and not self.pending:  # the only probe is elsewhere

@@ -218,7 +218,7 @@ class Distances:
         return last if on.all() else 1 + int(np.argmin(on))
 
     def _row(self, at: int) -> tuple[FloatArray, IntArray]:
-        """Return the costs (n,) of the routes from a place, and the next-to-last place of each."""
+        """Return the costs of the routes from a place, and the next-to-last place of each route."""
         kept = self._rows.get(at)
         if kept is None:
             kept = self._search(at)
