@@ -52,8 +52,8 @@ class Parameter:
 class Composite:
     """Expression of base kernels over d inputs, with its hyper-parameters.
 
-    θ (P,) contains logarithms. The order is the noise's standard deviation, the scales, and the
-    parameters of the leaves from left to right.
+    θ (P,) contains the logarithms of all parameters: first the noise's standard deviation, then the
+    scales, then the parameters of the leaves from left to right.
 
     Args:
         expression: expression of the grammar.

@@ -41,10 +41,9 @@ class FeasibleMove(NamedTuple):
 class BudgetConstraint:
     """Check of drives against a budget.
 
-    If a drive is allowed, the remaining metres and seconds cover the drive, and then the fastest or
-    the shortest route to ``budget.end``. The remaining readings cover every unobserved place on the
-    drive. A probe that makes only allowed drives can always
-    reach the end place.
+    A drive is allowed if the remaining metres and seconds cover the drive plus the fastest or the
+    shortest route to ``budget.end``. The remaining readings must cover every unobserved place on
+    the drive. A probe that makes only allowed drives can always reach the end place.
 
     Raises:
         PlanningError: the end place is not on the map.

@@ -23,10 +23,10 @@ _LIKE = (
     (11, 1.0, 0.75, 5.5, 0.1),
     (17, 0.7, 0.5, 6.1, 0.2),
 )
-"""Quadrature rules for mixtures of similar components, with errors below 2e-4 nat. A rule
-lists its number of points, its step, and three limits. The limits are the smallest σ and the
-largest ``|μ| + 4σ`` of a component, and the largest difference of the bounds on the entropy [nat].
-The step, μ and σ are in standard deviations of the mixture."""
+"""Quadrature rules for mixtures of similar components, with errors below 2e-4 nat. A rule lists its
+number of points, its step, and three limits. The limits are the smallest σ and the largest
+``|μ| + 4σ`` of a component, and the largest difference of the bounds on the entropy [nat]. The
+step, μ and σ are in standard deviations of the mixture."""
 _REACH, _STEP = 5.0, 1.0
 """Integration range on each side of a mean [standard deviations of the component], and largest
 step [smallest standard deviation of a component]."""

@@ -183,7 +183,7 @@ class Dpp(Batch):
 
 @dataclass(frozen=True)
 class DppMax(Dpp):
-    """Base class of policies that choose further members by greedy maximisation of a determinant.
+    """Base class of policies that choose further members by greedy maximisation of the determinant.
 
     [Kathuria2016, Theorem 3.3]
     """

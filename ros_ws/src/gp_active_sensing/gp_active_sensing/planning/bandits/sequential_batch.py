@@ -57,7 +57,7 @@ class Hallucination(Batch):
     """Base class of policies that choose members as if earlier members had been observed.
 
     The next member has the largest ``μ_fb(x) + C' √β_t σ_{t-1}(x)``. The means μ_fb contain only
-    the readings before the batch. Reducing σ without readings makes the confidence bounds too
+    readings that have arrived. Reducing σ without readings makes the confidence bounds too
     narrow, by a factor of at most exp(C). C is an upper bound on the information that readings of
     the other members contain about a place [nat]. The factor C' widens the bounds again. The t of
     β_t counts readings.
