@@ -419,8 +419,8 @@ class _RosHandler(logging.Handler):
 def forward_logs(target: Any, clock: Callable[[], float] = time.monotonic) -> Callable[[], None]:
     """Forward the package's log records to a ROS logger.
 
-    Warnings from one line of code are forwarded at most once a second. The returned function stops
-    the forwarding.
+    Warnings and errors from one line of code are forwarded at most once a second. The returned
+    function stops the forwarding.
     """
     source = logging.getLogger(PACKAGE)
     handler = _RosHandler(target, clock)

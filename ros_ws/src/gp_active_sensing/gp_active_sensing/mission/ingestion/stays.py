@@ -262,7 +262,7 @@ class Stays:
         """Add a journalled reading after a restart.
 
         `gap` True = earlier events may be missing, so that an average without a known stay begins a
-        stay. `begins` True = a stay that begins with this reading is no piece of a cut stay.
+        stay. `begins` True = a stay that begins with this reading does not continue a cut stay.
 
         Raises:
             RunError: `gap` is False, and there is no stay at the reading's place.
