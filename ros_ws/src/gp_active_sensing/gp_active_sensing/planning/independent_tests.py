@@ -69,7 +69,7 @@ class PairTest:
 
     @classmethod
     def for_pair(cls, pair: Pair, variance: float, differences: bool) -> PairTest:
-        """Return the test whose clipping limit makes it need the fewest pairs like `pair`."""
+        """Return the test whose clipping limit minimises the number of pairs like `pair`."""
         tests = [cls(variance, differences, clip * variance) for clip in _CLIPS]
         return min(tests, key=lambda test: test.pairs_needed(pair, 0.05))
 

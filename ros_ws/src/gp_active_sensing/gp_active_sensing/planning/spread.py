@@ -32,7 +32,7 @@ _SHARES = (1.0, 0.5, 0.25)
 class FarthestPoints:
     """Order of the places of a map in which each place is farthest from the earlier places.
 
-    For the first k places, the largest distance from any place to the nearest of them is at most
+    Let r be the largest distance from any place to the nearest of the first k places. r is at most
     twice the least value that is possible with k places. Distances are measured along roads and
     around obstacles. [Gonzalez1985]
 

@@ -62,12 +62,12 @@ class Tour:
     .. math:: \sum_\lambda b(\lambda) \operatorname{tr}\big(
         (C_{AA} + \sigma_e^2 I)^{-1} S_{AA} \big), \qquad S = C W C,
 
-    with the weights W of the places (`map.weights`), the posterior covariance C, the variance
-    :math:`\sigma_e^2` of the noise, and the weights b of the hyperparameter candidates λ. The
-    policy compares evenly spaced routes (not on roads), a short tour through greedily chosen
-    places, and the rest of the previous route. It then inserts and replaces stops of the best
-    route. After each reading, it improves the rest of the route. New routes are searched each time
-    a tenth of a limit of the budget has been used.
+    with the weights W of the places (`map.weights`), the posterior covariance C, and the weights b
+    of the hyperparameter candidates λ. :math:`\sigma_e^2` is the variance of the noise. The policy
+    compares evenly spaced routes (not on roads), a short tour through greedily chosen places, and
+    the rest of the previous route. It then inserts and replaces stops of the best route. After each
+    reading, it improves the rest of the route. New routes are searched each time a tenth of a limit
+    of the budget has been used.
 
     Every route, with the drive to the end place, obeys the limits on metres, seconds and readings.
     Without a limit on metres or seconds, a route has at most 400 readings. Several probes share the

@@ -1,7 +1,7 @@
 r"""View of a map for a probe that cannot turn on the spot.
 
 The cost of a move depends on the heading at the start of the move. A view is made for one decision,
-with the place and the heading of the probe. At any other place, the view uses the heading after a
+from the place and the heading of the probe. At any other place, the view uses the heading after a
 drive from the probe's place. The cost of a drive to a place, and then to the end place, is
 therefore exact. If the heading is unknown, the view uses an upper bound on the length of the path.
 Roads have no view, because road lines already have curves.

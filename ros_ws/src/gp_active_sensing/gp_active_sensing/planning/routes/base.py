@@ -36,11 +36,11 @@ _TINY = 1e-300
 
 @dataclass(frozen=True)
 class Pass:
-    """Pass over a map.
+    """Pass: a route over the whole map with a budget of its own.
 
     Args:
         budget: part of the remaining budget for the pass, including the drive to the end place.
-        stops: required stops; () = no required stops. If the map is not good enough only in
+        stops: required stops; () = no required stops. If the map misses its targets only in
             parts that have no reading, there is one stop in each of these parts.
     """
 

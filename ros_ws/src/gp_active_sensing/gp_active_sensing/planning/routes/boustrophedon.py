@@ -33,7 +33,7 @@ class Rows:
 
     Args:
         spacing: distance between the middles of neighbouring rows [m].
-        inset: least distance of the outermost rows, and of row ends, from the edge of the map [m].
+        inset: least distance from the edge of the map to the outermost rows and to row ends [m].
         direction: direction of the rows, anticlockwise from x [degrees].
         corner: corner in which the drive begins. 0 and 1 = beginning and end of the first
             (rightmost) row; 2 and 3 = beginning and end of the last row.

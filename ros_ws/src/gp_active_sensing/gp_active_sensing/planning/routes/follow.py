@@ -1,8 +1,8 @@
 """Route following: the next affordable place of a route.
 
-A route is an ordered list of places. The probe drives the cheapest route from one place to the
-next, which may cross any place. On a map with moves, the next waypoint is an unobserved place on
-the drive.
+A route is an ordered list of places. From one place to the next, the probe drives the cheapest
+route. This route may cross any place. On a map with moves, the next waypoint is an unobserved place
+on the drive.
 """
 
 from __future__ import annotations
@@ -151,10 +151,10 @@ def next_plan(
     """Return the plan that continues along a route.
 
     The goal is the first affordable place that is neither observed, pending nor unavailable. On a
-    map with moves, the next waypoint is an unobserved place on the drive to the goal: the last one
-    within the distance ``topology.reach``, or else the first one. A probe at an unobserved place
-    observes this place first, if the place is on the route or readings are unlimited. The further
-    waypoints of the plan are places that get a reading along the rest of the route.
+    map with moves, the next waypoint is an unobserved place on the drive to the goal. It is the
+    last one within the distance ``topology.reach``, or else the first one. A probe at an unobserved
+    place observes this place first, if the place is on the route or readings are unlimited. The
+    further waypoints of the plan are places that get a reading along the rest of the route.
 
     Args:
         route: places in order, visited or not.
