@@ -72,7 +72,7 @@ _FIELDS = {
     "sensor_msgs/msg/Illuminance": "illuminance",
     "sensor_msgs/msg/Range": "range",
 }
-"""Field of the measured value by message type."""
+"""Name of the field that has the measured value, by message type."""
 _ASSUMED = "assumed; check it"
 
 
@@ -254,7 +254,7 @@ class MissionDraft:
         self.pose = _checked(PoseConfig, "pose", **tf)
 
     def _stream(self, what: str, question: str, likely: list[str], usual: str) -> tuple[str, str]:
-        """Return topic and message type of a stream; prefer the type in the running system."""
+        """Return topic and message type of a stream, from options, answer or running system."""
         if self.asking and not self.given[what] and likely:
             for name in likely[:12]:
                 echo(f"  {name} ({', '.join(self.topics[name])})")

@@ -16,7 +16,7 @@ from gp_active_sensing.util.files import json_ready
 logger = logging.getLogger(__name__)
 
 _FREE = ("versions", "map", "places")
-"""Keys of the event ``start`` that may differ; places may differ by rounding errors."""
+"""Keys of the event ``start`` that may differ; places may differ by rounding errors only."""
 
 
 class EarlierRun:

@@ -203,7 +203,7 @@ class DecisionTaken(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class AnswerUnused(Event):
-    """Answer of a policy that came too late or has no waypoint."""
+    """Policy's answer that came too late or has no waypoint."""
 
     KIND = "unused"
     ALWAYS = ("probe", "reason", "expanded")

@@ -1,4 +1,4 @@
-"""Logged data as a source of readings, without ROS."""
+"""Use logged data as a source of readings, without ROS."""
 
 from gp_active_sensing.replay.bag import Bag, BagMessage, BagTopic, SalvageResult
 

@@ -128,7 +128,7 @@ class Bag:
         self._stack.close()
 
     def _salvage(self, reader_class: Any) -> None:
-        """Open a copy of the intact messages in the storage files."""
+        """Copy the intact messages of the storage files, and open the copy."""
         files = _storage_files(self.path)
         expected, damage = _promised(self.path)
         with ExitStack() as stack:

@@ -254,7 +254,7 @@ def _policy_of(overrides: tuple[str, ...]) -> str:
 
 
 def _overlaid(base: Mapping[str, Any], part: Mapping[str, Any]) -> dict[str, Any]:
-    """Return nested data with overrides; a new policy or kind of map replaces its whole section."""
+    """Return `base` with the values of `part`; a new policy or kind of map replaces its section."""
     result = dict(base)
     for key, value in part.items():
         before = result.get(key)

@@ -21,8 +21,8 @@ def information(
 ) -> list[float]:
     """Return the information of one reading at each place [nat].
 
-    ``H[Z_x] - Σ_λ b(λ) ½ log(2πe σ_n²(λ))`` is the planners' reward for a reading. The information
-    is not negative and does not depend on the unit, so values can be compared and added.
+    The information ``H[Z_x] - Σ_λ b(λ) ½ log(2πe σ_n²(λ))`` of a reading Z_x is the planners'
+    reward. It is not negative and does not depend on the unit. Values can therefore be added.
     """
     if not places:
         return []

@@ -231,7 +231,7 @@ class Salvage:
         self.read += 1
 
     def note(self, what: str) -> None:
-        """Record a description of damage once."""
+        """Record a description of damage, unless it is recorded already."""
         if what not in self.damage:
             self.damage.append(what)
 

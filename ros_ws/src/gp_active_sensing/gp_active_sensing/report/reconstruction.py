@@ -1,7 +1,7 @@
 """Reconstruct the steps or the map of a run from its journal and records.
 
-The belief receives each event once. A record may arrive after later stages. Therefore `ReportStep`
-objects are built only on request.
+The belief receives each event once. `ReportStep` objects are built only on request, because the
+record of a stage may arrive after later stages.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ class GrowingReconstruction:
 
     Args:
         data: the run without events; `add` receives the events.
-        most: largest number of map values; at more values every second step loses its map.
+        most: largest number of map values; above it, every second step loses its map.
         shown: indices of the steps that get a map; None = all.
     """
 

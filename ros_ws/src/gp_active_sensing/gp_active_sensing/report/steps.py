@@ -26,7 +26,7 @@ from gp_active_sensing.types import FloatArray, Plan, Reading
 
 
 class BeliefUpdater:
-    """Updater of a belief with the readings of a journal.
+    """Updater that adds the readings of a journal to a belief.
 
     Args:
         belief: the belief to update; with a `source`, a copy is updated.

@@ -43,7 +43,7 @@ class GrowingTracks:
 
     Args:
         extent: extent of the map [m].
-        most: largest number of points; at more points every second point is dropped.
+        most: largest number of points; above it, every second point is dropped.
     """
 
     def __init__(self, extent: float, most: int = MOST) -> None:

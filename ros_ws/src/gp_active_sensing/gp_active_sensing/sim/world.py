@@ -1,4 +1,4 @@
-"""Build the world and the sensing loop of a scenario; route its simulated probes."""
+"""Build the world and the sensing loop of a scenario, and routes of its simulated probes."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def begun_elsewhere(
 
 
 def _under(section: str, build: Callable[[], T]) -> T:
-    """Call `build`; prefix the problems of its ConfigError with the section's name."""
+    """Call `build`; if it raises ConfigError, put the section's name before each problem."""
     try:
         return build()
     except ConfigError as error:
