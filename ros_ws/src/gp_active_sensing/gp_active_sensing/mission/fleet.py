@@ -54,6 +54,8 @@ class Fleet:
         self.probes = {probe.name: probe for probe in probes}
         self.config = config
         self._journal = journal
+        self._first_ns: int | None = None
+        """Time of the first pose of any probe [ns]; None = no pose has come yet."""
         self._last_ns: dict[str, int] = {}
         self._gap_ns: dict[str, int] = {}
         """Time between the last two poses of each probe [ns], by name."""
@@ -75,13 +77,16 @@ class Fleet:
         return sorted(found, key=lambda probe: probe.since)
 
     def awaited(self, now_ns: int) -> bool:
-        """Return whether probes are missing and no probe has been silent for `lost_after`."""
-        first = min(self._last_ns.values(), default=now_ns)
+        """Return whether the first joint decision waits for probes that are missing.
+
+        It waits at most `mission.lost_after` from the first pose of any probe.
+        """
         missing = any(
             probe.gone == NO_POSE or (not probe.gone and probe.needs_reading)
             for probe in self.probes.values()
         )
-        return missing and now_ns - first <= 1e9 * self.config.lost_after
+        waited_ns = now_ns - (now_ns if self._first_ns is None else self._first_ns)
+        return missing and waited_ns <= 1e9 * self.config.lost_after
 
     def away(self, now_ns: int) -> list[str]:
         """Return the names of silent probes with remaining budget, for which the mission waits."""
@@ -140,6 +145,8 @@ class Fleet:
             return  # the pose was not usable
         self._gap_ns[probe.name] = now_ns - self._last_ns.get(probe.name, now_ns)
         self._last_ns[probe.name] = now_ns
+        if self._first_ns is None:
+            self._first_ns = now_ns
         if probe.gone and not probe.gone.startswith((LEFT, MUTE, CHANGING)):
             self._join(probe, now_ns)
 
@@ -209,6 +216,8 @@ class Fleet:
     def skip(self, step_ns: int) -> None:
         """Exclude a jump of the node's clock [ns] from the times without a pose."""
         self._last_ns = {name: then + step_ns for name, then in self._last_ns.items()}
+        if self._first_ns is not None:
+            self._first_ns += step_ns
 
     def replay(self, probe: ProbeState, why: str, now_ns: int) -> None:
         """Restore the reason why a probe takes no part (`why`); "" = the probe takes part."""

@@ -187,6 +187,16 @@ def test_in_rounds_nobody_is_sent_on_before_all_have_read(tmp_path: Path) -> Non
     assert [len(event["waiting"]) for event in asked] == [2, 1, 0, 2, 1, 0]
 
 
+def test_the_first_round_waits_for_a_missing_probe_lost_after_at_most() -> None:
+    team = Team(policy=JOINT["policy"], mission={"together": True, "lost_after": 5.0})
+    sent = []
+    for _ in range(8):
+        team.here("a", "b")
+        team.step()
+        sent.append(sorted(team.sent))
+    assert sent[5:7] == [[], ["a", "b"]]
+
+
 def test_a_node_killed_in_the_middle_of_a_round_goes_on_with_it(tmp_path: Path) -> None:
     plain = begun(**JOINT)
     team = Team(run_dir=tmp_path / "run", **JOINT)
