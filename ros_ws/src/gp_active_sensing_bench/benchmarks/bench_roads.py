@@ -15,13 +15,7 @@ from common import Kept, Section
 from network_data import data_folder
 from road_fields import FIELDS, TITLES, RoadFields
 from road_runs import Task, play
-from road_tables import (
-    Missions,
-    cost_rows,
-    error_rows,
-    network_rows,
-    pair_rows,
-)
+from road_tables import Missions, cost_rows, error_rows, network_rows, pair_rows
 
 COMMAND = "GPAS_DATA=… python benchmarks/run.py roads"
 MAIN = ("ie", "apgd", "bal N'=3", "random")

@@ -35,14 +35,7 @@ from gp_active_sensing.belief.promise import (
     promise_of,
 )
 from gp_active_sensing.errors import ReadingError
-from gp_active_sensing.types import (
-    BoolArray,
-    FloatArray,
-    IntArray,
-    Off,
-    PlacedReading,
-    Reading,
-)
+from gp_active_sensing.types import BoolArray, FloatArray, IntArray, Off, PlacedReading, Reading
 
 if TYPE_CHECKING:
     from gp_active_sensing.belief.leave_one_out import LeaveOneOut

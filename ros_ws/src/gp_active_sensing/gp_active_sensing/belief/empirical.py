@@ -9,12 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from gp_active_sensing.belief.prior import (
-    IDENTITY,
-    HyperParameters,
-    LocationCovariance,
-    Transform,
-)
+from gp_active_sensing.belief.prior import IDENTITY, HyperParameters, LocationCovariance, Transform
 from gp_active_sensing.errors import ConfigError, ReadingError, listed, suggest
 from gp_active_sensing.types import FloatArray, IntArray
 from gp_active_sensing.util.tables import Table

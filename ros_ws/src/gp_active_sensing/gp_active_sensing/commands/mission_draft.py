@@ -34,12 +34,7 @@ from gp_active_sensing.mission.mission_file import (
 )
 from gp_active_sensing.mission.names import numbered, probe_topic
 from gp_active_sensing.mission.stream_config import TF, PoseConfig, ReadingConfig
-from gp_active_sensing.ros.received import (
-    LISTEN_SECONDS,
-    TopicSample,
-    pose_needs,
-    reading_needs,
-)
+from gp_active_sensing.ros.received import LISTEN_SECONDS, TopicSample, pose_needs, reading_needs
 from gp_active_sensing.topology import MapConfig
 
 if TYPE_CHECKING:

@@ -19,10 +19,7 @@ from gp_active_sensing.engine.config import START, SortieConfig
 from gp_active_sensing.errors import RunError
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.mission.clocks import StepClock
-from gp_active_sensing.mission.config import (
-    DEFAULT_PLAN_SECONDS,
-    ActiveSensingConfig,
-)
+from gp_active_sensing.mission.config import DEFAULT_PLAN_SECONDS, ActiveSensingConfig
 from gp_active_sensing.mission.expert_queries import ExpertQueries
 from gp_active_sensing.mission.flow import flows
 from gp_active_sensing.mission.inbox import Inbox

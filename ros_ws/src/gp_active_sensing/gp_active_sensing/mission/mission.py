@@ -40,12 +40,7 @@ from gp_active_sensing.mission.input_log import InputLog
 from gp_active_sensing.mission.log_messages import FINISHING, budget_text, log_delay, loudness
 from gp_active_sensing.mission.poses import Pose
 from gp_active_sensing.mission.probe import ProbeState
-from gp_active_sensing.mission.requests import (
-    DecisionRequest,
-    ExpertRequest,
-    MissionOutput,
-    Stage,
-)
+from gp_active_sensing.mission.requests import DecisionRequest, ExpertRequest, MissionOutput, Stage
 from gp_active_sensing.mission.sorties import CHANGING
 from gp_active_sensing.planning.budget import READINGS_SPENT
 from gp_active_sensing.records.events import (

@@ -14,14 +14,7 @@ from gp_active_sensing.errors import PlanningError
 from gp_active_sensing.planning.budget import READINGS_SPENT, BudgetConstraint
 from gp_active_sensing.planning.request import PlanRequest, QuantityBelief
 from gp_active_sensing.topology.base import Topology
-from gp_active_sensing.types import (
-    BoolArray,
-    CandidateValue,
-    FloatArray,
-    IntArray,
-    Plan,
-    Route,
-)
+from gp_active_sensing.types import BoolArray, CandidateValue, FloatArray, IntArray, Plan, Route
 
 PolicyState = Any
 """State of a policy between two decisions: None, or JSON-serialisable data."""

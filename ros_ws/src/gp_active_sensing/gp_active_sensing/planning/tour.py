@@ -24,15 +24,7 @@ from gp_active_sensing.planning.routes.tours import (
     evenly_spaced,
     improved,
 )
-from gp_active_sensing.types import (
-    BoolArray,
-    Budget,
-    Clock,
-    IntArray,
-    Plan,
-    PlanLimit,
-    RouteValue,
-)
+from gp_active_sensing.types import BoolArray, Budget, Clock, IntArray, Plan, PlanLimit, RouteValue
 from gp_active_sensing.util.ties import by_size
 
 _ROWS = 0.5

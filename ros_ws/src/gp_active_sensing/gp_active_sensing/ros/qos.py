@@ -7,13 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from rclpy.qos import (
-    DurabilityPolicy,
-    HistoryPolicy,
-    QoSPolicyKind,
-    QoSProfile,
-    ReliabilityPolicy,
-)
+from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSPolicyKind, QoSProfile, ReliabilityPolicy
 from rclpy.serialization import deserialize_message
 
 from gp_active_sensing.messages.conversions import RateLimit

@@ -26,11 +26,7 @@ from gp_active_sensing.mission.factory import MissionComponents, OpenRun, build_
 from gp_active_sensing.mission.inbox import BATCH, RawBattery, RawReading, raw_answer
 from gp_active_sensing.mission.names import probe_names
 from gp_active_sensing.mission.poses import Pose
-from gp_active_sensing.mission.requests import (
-    DecisionRequest,
-    ExpertRequest,
-    MissionOutput,
-)
+from gp_active_sensing.mission.requests import DecisionRequest, ExpertRequest, MissionOutput
 from gp_active_sensing.mission.stream_config import PlannedConfig
 from gp_active_sensing.records.earlier import EarlierRun
 from gp_active_sensing.records.event_lines import parse_event

@@ -10,12 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from gp_active_sensing.belief import BeliefConfig
-from gp_active_sensing.config import (
-    Param,
-    from_mapping,
-    param,
-    to_mapping,
-)
+from gp_active_sensing.config import Param, from_mapping, param, to_mapping
 from gp_active_sensing.engine.config import BudgetConfig, DriveConfig, LimitConfig, TripConfig
 from gp_active_sensing.engine.limits import LimitsConfig
 from gp_active_sensing.errors import ConfigError

@@ -11,12 +11,7 @@ from typing import Any
 import numpy as np
 
 from gp_active_sensing.errors import MapError, listed, suggest
-from gp_active_sensing.topology.base import (
-    FreeTopology,
-    GraphTopology,
-    Places,
-    Topology,
-)
+from gp_active_sensing.topology.base import FreeTopology, GraphTopology, Places, Topology
 from gp_active_sensing.topology.geometry import Speeds
 from gp_active_sensing.topology.loaders import (
     MOST_TEXT,

@@ -13,11 +13,7 @@ import numpy as np
 from gp_active_sensing.belief import Belief
 from gp_active_sensing.planning.bal.discretise import by_cells, by_draws
 from gp_active_sensing.planning.bal.policy import Bal
-from gp_active_sensing.planning.entropy import (
-    gaussian_entropy,
-    mixture_entropy,
-    noise_entropy,
-)
+from gp_active_sensing.planning.entropy import gaussian_entropy, mixture_entropy, noise_entropy
 from gp_active_sensing.topology.base import Topology
 
 

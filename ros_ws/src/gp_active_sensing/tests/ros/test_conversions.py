@@ -14,12 +14,7 @@ from visualization_msgs.msg import Marker
 
 from gp_active_sensing.belief import HyperParameters
 from gp_active_sensing.errors import ConfigError, MissingDependencyError
-from gp_active_sensing.messages.conversions import (
-    FieldPath,
-    ValueReader,
-    heading_of,
-    pose_reader,
-)
+from gp_active_sensing.messages.conversions import FieldPath, ValueReader, heading_of, pose_reader
 from gp_active_sensing.mission.poses import Pose
 from gp_active_sensing.mission.stream_config import ReadingConfig
 from gp_active_sensing.ros import qos

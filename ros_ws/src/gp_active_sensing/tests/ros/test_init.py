@@ -23,12 +23,7 @@ from gp_active_sensing.replay.options import parameters_of
 from gp_active_sensing.ros import qos, running_system
 from gp_active_sensing.ros.parameter_files import check_parameter_file
 from gp_active_sensing.ros.received import TopicSample
-from gp_active_sensing.ros.running_system import (
-    pose_misfits,
-    roads_note,
-    tf_problem,
-    waypoint_note,
-)
+from gp_active_sensing.ros.running_system import pose_misfits, roads_note, tf_problem, waypoint_note
 from gp_active_sensing.topology import MapConfig, Topology, build_topology
 from tests.commanding import ran
 from tests.ros.conftest import Ros, domain_id

@@ -10,11 +10,7 @@ from rclpy.context import Context
 
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.ros.node_base import RCLError
-from gp_active_sensing.ros.parameter_files import (
-    check_parameter_file,
-    given_files,
-    keys_in_files,
-)
+from gp_active_sensing.ros.parameter_files import check_parameter_file, given_files, keys_in_files
 from tests.cases import case
 
 HEAD = "/**:\n  ros__parameters:\n"

@@ -19,12 +19,7 @@ from gp_active_sensing.topology import Topology
 from gp_active_sensing.topology.base import SAME_DISTANCE
 from gp_active_sensing.types import FloatArray, IntArray
 from gp_active_sensing.util.tables import MISSING, Chunk, Table
-from gp_active_sensing_learning.data.table import (
-    PLACE_COLUMNS,
-    WholeRows,
-    open_table,
-    value_column,
-)
+from gp_active_sensing_learning.data.table import PLACE_COLUMNS, WholeRows, open_table, value_column
 
 LEAST_PLACES = 8
 """Smallest number of places with a reading for learning hyper-parameters."""

@@ -27,12 +27,7 @@ from gp_active_sensing.planning.entropy import discrete_entropy, noise_entropy, 
 from gp_active_sensing.planning.greedy import expected_entropy
 from gp_active_sensing.planning.request import PlanRequest
 from gp_active_sensing.topology.base import Topology
-from gp_active_sensing.types import (
-    Budget,
-    FloatArray,
-    IntArray,
-    Plan,
-)
+from gp_active_sensing.types import Budget, FloatArray, IntArray, Plan
 from gp_active_sensing.util.ties import NAT, by_size, first_best, ties
 
 _ANY = 2**62

@@ -21,14 +21,7 @@ import numpy as np
 from gp_active_sensing.errors import ConfigError, listed
 from gp_active_sensing.topology.base import T, Topology
 from gp_active_sensing.topology.geometry import NEAR, fault_of, inside_of, polygon, simple
-from gp_active_sensing.topology.loaders import (
-    MOST_TEXT,
-    fail,
-    fault,
-    find_map,
-    number_of,
-    read_as,
-)
+from gp_active_sensing.topology.loaders import MOST_TEXT, fail, fault, find_map, number_of, read_as
 from gp_active_sensing.topology.loaders.vector import (
     MOST_FEATURES,
     Drawing,

@@ -30,13 +30,7 @@ import numpy as np
 from gp_active_sensing.errors import brief_repr, listed, suggest
 from gp_active_sensing.topology.geometry import HEIGHTS, below_water, inflated, metres_in
 from gp_active_sensing.topology.loaders import fault, number_of, read_as, read_text
-from gp_active_sensing.topology.projection import (
-    LOCAL,
-    LONLAT,
-    in_system,
-    locate,
-    own_origin,
-)
+from gp_active_sensing.topology.projection import LOCAL, LONLAT, in_system, locate, own_origin
 from gp_active_sensing.topology.segments import Point
 from gp_active_sensing.types import BoolArray, FloatArray
 from gp_active_sensing.util.lazy import library

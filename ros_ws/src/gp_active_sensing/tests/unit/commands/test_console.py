@@ -6,12 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gp_active_sensing.commands.console import (
-    WIDTH,
-    progress_of,
-    stage_line,
-    summary_lines,
-)
+from gp_active_sensing.commands.console import WIDTH, progress_of, stage_line, summary_lines
 from gp_active_sensing.sim import run_scenario
 from tests.unit.sim.scenarios import GRID, scenario
 

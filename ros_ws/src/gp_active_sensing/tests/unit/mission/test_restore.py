@@ -13,12 +13,7 @@ import pytest
 from gp_active_sensing.errors import RunError
 from gp_active_sensing.mission import changes
 from gp_active_sensing.records.event_lines import to_line
-from gp_active_sensing.records.events import (
-    AnswerUnused,
-    BudgetChanged,
-    JournalGap,
-    StateChanged,
-)
+from gp_active_sensing.records.events import AnswerUnused, BudgetChanged, JournalGap, StateChanged
 from gp_active_sensing.records.run_directory import JOURNAL, RECORDS, RunDirectory
 from tests.cases import for_each
 from tests.journals import change_events, events_of

@@ -9,12 +9,7 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.records.event_lines import parse_events
-from gp_active_sensing.records.events import (
-    DecisionTaken,
-    ProbePosition,
-    ProbeStatus,
-    StatusNoted,
-)
+from gp_active_sensing.records.events import DecisionTaken, ProbePosition, ProbeStatus, StatusNoted
 from gp_active_sensing.report.reconstruction import GrowingReconstruction, replay
 from gp_active_sensing.report.source import RunData, load_run
 from gp_active_sensing.report.steps import Reconstruction

@@ -10,11 +10,7 @@ pytest.importorskip("matplotlib", reason="the extra [plot] is not installed")
 from matplotlib.colors import to_hex
 
 from gp_active_sensing.report.frame import VALUES
-from gp_active_sensing.report.map_picture import (
-    place_picture,
-    road_picture,
-    save_picture,
-)
+from gp_active_sensing.report.map_picture import place_picture, road_picture, save_picture
 from gp_active_sensing.topology import (
     OccupancyGrid,
     RoadMap,

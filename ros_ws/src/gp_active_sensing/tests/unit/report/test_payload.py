@@ -9,13 +9,7 @@ import pytest
 from gp_active_sensing.config import from_mapping
 from gp_active_sensing.report import payload
 from gp_active_sensing.report.map_frame import shore_of
-from gp_active_sensing.report.payload import (
-    LEVELS,
-    build_payload,
-    pack,
-    scale_labels,
-    unpack,
-)
+from gp_active_sensing.report.payload import LEVELS, build_payload, pack, scale_labels, unpack
 from gp_active_sensing.report.reconstruction import replay
 from gp_active_sensing.report.source import load_run
 from gp_active_sensing.sim import load_scenario, run_scenario

@@ -8,13 +8,7 @@ import pytest
 from gp_active_sensing.config import from_mapping
 from gp_active_sensing.mission.config import ActiveSensingConfig, MissionConfig
 from gp_active_sensing.mission.stream_config import PoseConfig, ReadingConfig
-from gp_active_sensing.ros.received import (
-    Needs,
-    TopicSample,
-    pace_of,
-    pose_needs,
-    reading_needs,
-)
+from gp_active_sensing.ros.received import Needs, TopicSample, pace_of, pose_needs, reading_needs
 from tests.cases import case, for_each
 
 
@@ -50,9 +44,7 @@ def test_some_messages_tell_no_rate() -> None:
 
 
 def test_a_rate_is_known_after_a_second_and_three_messages() -> None:
-    assert not TopicSample("/t", [], [0.0, 0.01, 0.02, 0.9]).is_known, (
-        "they may have waited somewhere"
-    )
+    assert not TopicSample("/t", [], [0.0, 0.01, 0.02, 0.9]).is_known, "they may have waited"
     assert not TopicSample("/t", [], [0.0, 4.0]).is_known
     assert TopicSample("/t", [], [0.0, 0.5, 1.0]).is_known
 
@@ -85,10 +77,7 @@ def test_a_long_silence_counts() -> None:
         (of_readings(regular(1.0 / 1234.0)), {"reading.rate": 1200.0}),
         (of_readings(regular(3.9)), {}),
         (of_readings(regular(6.0)), {"mission.reading_timeout": 15.0}),
-        (
-            of_readings(regular(1.0), TopicSample("/t", [], [3.0])),
-            {"mission.reading_timeout": 30.0},
-        ),
+        (of_readings(regular(1.0), TopicSample("/t", [], [3.0])), {"mission.reading_timeout": 30}),
     ],
 )
 def test_what_a_rate_needs(found: Needs, needed: dict[str, float]) -> None:

@@ -14,12 +14,7 @@ from gp_active_sensing.mission.recording import Recorder
 from gp_active_sensing.records.ground_truth import FieldKnowledge
 from gp_active_sensing.records.metrics import rmspe
 from gp_active_sensing.records.run_directory import RunDirectory
-from gp_active_sensing.sim import (
-    FieldConfig,
-    build_truth,
-    build_world,
-    run_scenario,
-)
+from gp_active_sensing.sim import FieldConfig, build_truth, build_world, run_scenario
 from gp_active_sensing.topology import make_line
 from tests.unit.mission.worlds import SECOND, Rig, grid
 from tests.unit.sim.scenarios import GRID, scenario

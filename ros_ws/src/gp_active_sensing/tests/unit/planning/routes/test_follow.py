@@ -7,13 +7,7 @@ import json
 import numpy as np
 
 from gp_active_sensing.planning.budget import BudgetConstraint
-from gp_active_sensing.planning.routes.follow import (
-    Course,
-    fits,
-    next_plan,
-    trip_of,
-    unread_of,
-)
+from gp_active_sensing.planning.routes.follow import Course, fits, next_plan, trip_of, unread_of
 from gp_active_sensing.topology import make_grid, make_line
 from gp_active_sensing.types import Budget, Plan
 from tests.cases import for_each
