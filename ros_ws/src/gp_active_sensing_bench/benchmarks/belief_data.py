@@ -29,11 +29,12 @@ KEY = 0xBE11
 ROAD_NOISE = 2.5
 """Standard deviation of a speed reading on roads, in the unit of the data set."""
 SHARE = 0.1
-"""Standard deviation of a reading in data sets without roads, in deviations of the field."""
+"""Standard deviation of a reading, in standard deviations of the field, on maps without roads."""
 PIXEL, SIDE = 30.0, 24
 """Size of a pixel of the terrain [m], and number of places along the side of a window."""
 FLAT = 0.1
-"""Smallest standard deviation of a window, relative to that of the whole tile. Lakes have less."""
+"""Smallest standard deviation of a window, relative to that of the whole tile. Windows that vary
+less are left out, such as those on a lake."""
 DEGREE = 111_000.0
 """Length of a degree on the map of the ocean [m]."""
 DAYS = 13

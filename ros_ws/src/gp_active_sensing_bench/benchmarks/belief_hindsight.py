@@ -18,9 +18,9 @@ GRAPH_KERNELS = ("graph_matern12", "graph_matern32")
 LENGTHS = 10
 """Number of candidate length-scales."""
 OWN = (0.0, 0.02, 0.05, 0.1, 0.2, 0.3, 0.45, 0.6, 0.8, 0.95)
-"""Candidate fractions of the field's variance without spatial correlation."""
+"""Candidate values of the fraction of the field's variance that has no spatial correlation."""
 SIZES = np.geomspace(0.2, 20.0, 15)
-"""Candidate variances of the process, relative to the variance of the field's values."""
+"""Candidate variances of the Gaussian process, relative to the variance of the field's values."""
 MOST = 400
 """Largest number of places in the fit. A larger map is sampled at random."""
 _LEAST = 1e-9

@@ -15,7 +15,7 @@ from gp_active_sensing.belief.prior import IDENTITY, Transform
 LEVEL = 0.9
 """Probability of the central interval."""
 _TINY = 1e-12
-"""Smallest variance, relative to the squared error and the variance of the means."""
+"""Smallest variance, relative to the mean squared difference between true values and mean."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Mixture:
         return np.asarray(logsumexp(each, axis=0, b=self.weights[:, None]) + slopes)
 
     def _deviation(self, values: np.ndarray) -> np.ndarray:
-        """Return standard deviations (L, m) with a positive lower limit."""
+        """Return standard deviations (L, m), raised to a positive lower limit."""
         expected = self.weights @ self.mean
         apart = self.transform.seen(values) - expected
         floor = _TINY * float(np.mean(apart[np.isfinite(apart)] ** 2)) + np.finfo(float).tiny

@@ -75,7 +75,7 @@ class Results:
         return float(np.mean([t.score.nlpd for t in self.of(name, site, k, predictor)]))
 
     def covered(self, name: str, site: str, k: int, predictor: str) -> float:
-        """Return the fraction of covered values over all places of all trials."""
+        """Return the fraction of true values inside their intervals, over all trials."""
         some = [t.score for t in self.of(name, site, k, predictor)]
         return float(np.average([s.covered for s in some], weights=[s.places for s in some]))
 
@@ -183,7 +183,7 @@ def summary(
     command: str,
     minutes: float,
 ) -> Section:
-    """Return a table with a line for each selection of places and number of readings."""
+    """Return a table with a line for each selection of places and each number of readings."""
     text = (
         "How well is a place predicted that nobody has read? Each draw takes a field, reads k "
         "places with noise, and predicts the true (noise-free) value of every other place that has "

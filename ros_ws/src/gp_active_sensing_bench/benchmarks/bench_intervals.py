@@ -30,7 +30,10 @@ COUNTS, NOISES, PLACES = (1, 5, 30), (0.3, 0.05, 0.01), 40
 
 
 def run(*, quick: bool = False, starts: int | None = None, budgets: str = "") -> Report:
-    """Return the report; `quick` = one field of each data set, 40 moves, and only two tables."""
+    """Return the report.
+
+    With `quick`, the report has only two tables, from one field of each data set and 40 moves.
+    """
     logging.getLogger("gp_active_sensing").setLevel(logging.ERROR)
     draws = starts or (1 if quick else STARTS)
     given = [int(word) for word in budgets.split(",") if word]
@@ -40,7 +43,7 @@ def run(*, quick: bool = False, starts: int | None = None, budgets: str = "") ->
 
 
 def routes(draws: int, budgets: Sequence[int]) -> Section:
-    """Return a table of missions on maps with moves that are not roads."""
+    """Return a table of missions on maps without roads."""
     section = Section(
         "Promised and actual error along routes",
         COMMAND,
@@ -64,7 +67,11 @@ def routes(draws: int, budgets: Sequence[int]) -> Section:
 
 
 def mission(name: str, number: int, policy: str, moves: int) -> tuple[float, float, float]:
-    """Return actual divided by predicted error, at the end and after ten places, and coverage."""
+    """Return three figures of a mission.
+
+    The figures are the actual divided by the predicted error at the end, this ratio after ten read
+    places, and the coverage of the intervals at unread places at the end.
+    """
     field = arenas(1, 1)[name, MOVES].field(number)
     step, known = step_of(field.topology), field.known
     words = json.dumps({"name": policy})
@@ -88,7 +95,7 @@ def mission(name: str, number: int, policy: str, moves: int) -> tuple[float, flo
 
 
 def repeats(draws: int) -> Section:
-    """Return a table for several readings of each place by sensors of different noise."""
+    """Return a table of tests with several readings of each place, by noise of the sensor."""
     section = Section(
         "Many readings of a place, and good sensors",
         COMMAND,

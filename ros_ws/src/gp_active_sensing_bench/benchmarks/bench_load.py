@@ -22,7 +22,7 @@ HERE = Path(__file__).resolve().parent
 SECONDS = float(os.environ.get("GPAS_LOAD_SECONDS", "60"))
 RATE = float(os.environ.get("GPAS_LOAD_RATE", "1000"))
 SLOW = 10.0
-"""Rate of readings in the drive for comparing memory [1/s]."""
+"""Rate of readings in a slow drive, whose memory is compared with that of the fast drive [1/s]."""
 FLOOD_SECONDS = min(10.0, SECONDS)
 PARTS = os.environ.get("GPAS_LOAD_PARTS", "fast floods hours").split()
 HOURS = float(os.environ.get("GPAS_LOAD_HOURS", "2"))
@@ -220,7 +220,7 @@ def _mean(samples: Sequence[dict[str, float]], key: str) -> float:
 
 
 def _per_reading(samples: Sequence[dict[str, float]]) -> float:
-    """Return the computing time of the reading threads per reading [ms]."""
+    """Return the computing time per reading of the threads that process readings [ms]."""
     first, last = samples[0], samples[-1]
     spent = sum(last[key] - first[key] for key in ("cpu_main", "cpu_mission"))
     return 1e3 * spent / max(1.0, last["received"] - first["received"])

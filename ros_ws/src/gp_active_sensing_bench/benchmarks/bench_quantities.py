@@ -34,12 +34,15 @@ LENGTH = 5.0
 LENGTHS = (2.5, 5.0, 10.0)
 """Length-scales of the three quantities of a mission [cells]."""
 METRES, CELLS, AT_ONCE = 90.0, (16, 12), 3
-"""Budget [m] and size [cells] of a mission, and number of waypoints driven per decision."""
+"""Budget of a mission [m], size of its map [cells], and number of waypoints driven per decision."""
 TOGETHER, APART, FIRST = "one route for three", "three missions", "planned for one"
 
 
 class Kind(NamedTuple):
-    """Pair of quantities with `many` and `few` readings; `same` = both are read at equal places."""
+    """Two quantities, of which one has `many` readings and the other has `few` readings.
+
+    `same` is True if both quantities are read at the same places.
+    """
 
     name: str
     correlation: float
@@ -115,7 +118,7 @@ def links(draws: int, kept: Kept, *, play: bool) -> Section:
 
 
 def pair(kind: Kind, number: int) -> list[float]:
-    """Return errors and coverage without and with the link, and the probability of the link."""
+    """Return two errors and two coverages, without and with link, and the link's probability."""
     rng = rng_of(f"linked {kind.correlation} {kind.same} {kind.few}", number)
     topology = make_grid(20, 20, 1.0)
     dense, own = drawn(topology, LENGTH, rng), drawn(topology, LENGTH, rng)
@@ -146,7 +149,7 @@ def read(belief: Belief, values: np.ndarray, places: np.ndarray, *link: Belief) 
 
 
 def costs(places: int) -> Section:
-    """Return a table of time and memory on a large map, with and without a link."""
+    """Return a table of time and memory on a large map, with and without a link of quantities."""
     topology = make_grid(places // 100, 100, 1.0)
     rng = rng_of("costs", places)
     values = topology.points @ rng.normal(size=2) + rng.normal(size=topology.n)

@@ -67,7 +67,7 @@ class Seen:
 class Disk:
     """Small disk for the run directory that can be filled.
 
-    Without the right to mount a disk, the size of the node's files is limited instead.
+    If this process may not mount a disk, the size of the node's files is limited instead.
     """
 
     def __init__(self, folder: Path, stack: ExitStack) -> None:
@@ -112,7 +112,7 @@ class Disk:
 
 
 class Soak:
-    """Mission of successive node processes on the same run directory."""
+    """Mission that successive node processes continue in the same run directory."""
 
     def __init__(self, folder: Path, disk: Disk, decisions: int) -> None:
         from soak_driver import COLUMNS, ROWS, SPACING, Driver
@@ -174,7 +174,7 @@ class Soak:
             raise AssertionError(msg)
 
     def _plan(self) -> list[tuple[int, Callable[[], None]]]:
-        """Return (number of the decision, disturbance) in order."""
+        """Return all disturbances in order, each as (number of decisions before it, action)."""
         n, every = self.decisions, min(EVERY, self.decisions // 5)
         plan: list[tuple[int, Callable[[], None]]] = [
             (number, self._kill) for number in range(every, n, every)

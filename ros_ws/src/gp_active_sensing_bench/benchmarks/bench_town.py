@@ -23,9 +23,9 @@ SEVEN = (
     ),
     "policy.horizon=5",
 )
-"""Overrides for a belief of seven length-scales."""
+"""Overrides that select a belief with seven length-scales."""
 DEFAULT = ("belief={}", "policy.horizon=5")
-"""Overrides for the default belief."""
+"""Overrides that select the default belief."""
 CLOCK = time.process_time
 """Clock of processor time [s], on which other processes have little effect."""
 SETTINGS = (
@@ -66,7 +66,7 @@ def mission(
 
 
 def elsewhere(package: str, index: int, readings: int) -> dict[str, list[float]]:
-    """Measure in another process with the package folder `package` of another checkout."""
+    """Measure another checkout, whose package folder is `package`, in another process."""
     command = [sys.executable, str(HERE / "bench_town.py"), str(index), str(readings)]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([package, str(HERE)])}
     done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)

@@ -44,7 +44,7 @@ Try = Callable[[random.Random], None]
 
 
 class Whole(random.Random):
-    """Random generator that stands for an undamaged file."""
+    """Random generator for which a file stays undamaged."""
 
 
 class GivenUp(BaseException):

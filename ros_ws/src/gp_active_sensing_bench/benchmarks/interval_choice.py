@@ -1,4 +1,4 @@
-"""Cross-validation of constants of the belief over data sets.
+"""Cross-validation of constants of the belief. Each fold leaves out one source of data.
 
 A variant changes a constant, such as the amplitude of the long-range component.
 """
@@ -45,7 +45,7 @@ NOW = "now"
 
 
 def _long(amplitude: float, extent: float) -> list[tuple[Any, str, Any]]:
-    """Return the changes for a long-range component of another amplitude and length-scale."""
+    """Return the changes that give the long-range component another amplitude and length-scale."""
     half = grid.LengthScaleGrid.half.fget
     assert half is not None
     scaled = property(lambda self: tuple(2.0 * extent * one for one in half(self)))
@@ -66,7 +66,7 @@ VARIANTS: dict[str, list[tuple[Any, str, Any]]] = {
     "pruned at 10⁻⁴": [(grid, "_NOTHING", 1e-4)],
     "lengths in steps of 1.2": [(grid, "_FINE", 1.2)],
 }
-"""Changes (owner, attribute, value) of each variant."""
+"""Changes of each variant, as (module or class, attribute, value)."""
 FAMILIES = {
     "long part": [NOW, *(v for v in VARIANTS if "part" in v or "half" in v or "whole" in v)],
     "transform": [NOW, *(v for v in VARIANTS if "nat" in v)],
@@ -87,7 +87,7 @@ def varied(name: str) -> Iterator[None]:
 
 
 def drawn(kind: str, number: int) -> Field:
-    """Return a random field with mean 10 and standard deviation 1. `skewed` is log-normal."""
+    """Return a random field with mean 10 and standard deviation 1, or log-normal if `skewed`."""
     topology = make_grid(24, 20, 1.0, neighbours=8, name="plane")
     parts = {"two scales": [(0.7, "matern32", 15.0), (0.3, "matern32", 2.5)]}.get(kind)
     parts = parts or [(1.0, *KINDS.get(kind, ("matern32", 5.0)))]
@@ -105,7 +105,7 @@ def field_of(name: str, number: int) -> Field:
 
 @cache
 def sources() -> dict[str, Any]:
-    """Return the function from a number to a field for each data set, by name."""
+    """Return the function that makes field `number`, for each data set by name."""
     fields = {name: one.field for name, one in data_sets().items()}
     fields |= {name: one.field for (name, mode), one in arenas(1, 1).items() if mode == MOVES}
     return fields
@@ -113,13 +113,13 @@ def sources() -> dict[str, Any]:
 
 @cache
 def driven() -> list[str]:
-    """Return the names of the data sets with moves that are not roads."""
+    """Return the names of the data sets that have moves between neighbours and no roads."""
     every = arenas(1, 1).values()
     return [one.name for one in every if one.mode == MOVES and not one.roads]
 
 
 def source_of(name: str) -> str:
-    """Return the source of a data set. Data sets of the same raster or lab have one source."""
+    """Return the source of a data set. Data sets of the same raster or lab have the same source."""
     return {"lab humidity": "lab temperature", "sim/town_slots": "sim/town"}.get(
         name, name.split(",")[0]
     )
@@ -135,7 +135,7 @@ class Order(NamedTuple):
 
 @cache
 def order_of(name: str, number: int, moves: int) -> Order | None:
-    """Return the places of a lawnmower with `moves` moves; 0 moves = random places.
+    """Return the places that a lawnmower reads in `moves` moves; 0 moves = random places.
 
     None = the field has too few places.
     """
@@ -178,7 +178,7 @@ def tasks_of(draws: int) -> list[tuple[str, int, int]]:
 
 
 def replay(name: str, number: int, moves: int, variant: str) -> Row | None:
-    """Return the scores of the map with a variant of the belief; None = too few places."""
+    """Return the scores of the map that a variant of the belief predicts; None = too few places."""
     order = order_of(name, number, moves)
     if order is None:
         return None
@@ -225,7 +225,7 @@ class Figures(NamedTuple):
         covered: mean coverage of the 90 % intervals.
         above: fraction of the ratios of actual to predicted error above `TOO_LARGE`.
         median: median of the ratio of actual to predicted error.
-        beyond: fraction of actual errors above the bound that holds with probability `SURE`.
+        beyond: fraction of actual errors above the belief's bound of probability `SURE`.
     """
 
     nlpd: float
@@ -245,7 +245,10 @@ def figures(rows: Sequence[Row]) -> Figures:
 
 
 def choice(draws: int) -> list[Section]:
-    """Return a table of all variants, and a table of the variants chosen without each source."""
+    """Return a table of all variants, and a table of chosen variants.
+
+    The second table shows, for each source, the variants that the other sources choose.
+    """
     rows, table = rows_of(draws), dict[str, dict[str, Figures]]()
     for source in dict.fromkeys(source_of(row["name"]) for row in rows):
         mine = [row for row in rows if source_of(row["name"]) == source]

@@ -82,7 +82,7 @@ def mission(name: str, number: int, policy: str, share: float) -> Row:
 
 
 def _chances(belief: Belief, weights: np.ndarray, asked: float) -> tuple[float, float]:
-    """Return the fields `expected` and `actual` of a `Stage`."""
+    """Return the fields `expected` and `actual` of a `Stage` for the target error `asked`."""
     found = belief.mixture()
     every = np.arange(len(found.weights))
     forecast = AimForecast(Aim(asked), belief, weights, every, found.weights, found)
@@ -104,7 +104,7 @@ def ended(stages: Sequence[Sequence[float]], rule: str) -> Stage | None:
 
 
 def ends(draws: int) -> Section:
-    """Return a table of the missions' errors and moves for each rule."""
+    """Return a table of errors and moves of the missions, for each rule that ends a mission."""
     kept, section = Kept("ends"), Section(
         "Missions that end by an error",
         COMMAND,

@@ -43,7 +43,7 @@ _SAMPLE = 300
 
 @dataclass(frozen=True)
 class Arena:
-    """Data set with a rule for moves: `MOVES` between neighbours, or `FREE` choice of places.
+    """Data set with a rule for moves: between neighbours (`MOVES`), or to any place (`FREE`).
 
     A full run of the benchmark has `draws` missions in an arena.
     """

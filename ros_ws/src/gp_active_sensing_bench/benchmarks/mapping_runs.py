@@ -37,7 +37,7 @@ from gp_active_sensing.types import Budget, Plan, PlanLimit, Reading
 
 LEVELS = (0.5, 0.9, 0.95)
 EVENLY = "evenly spaced"
-"""Label of the evenly spaced route with the smallest error, which is known after a mission."""
+"""Label of the evenly spaced route with the smallest error, which is known only after a mission."""
 DENSEST = "evenly spaced, densest"
 """Label of the evenly spaced route with the smallest mean distance to all places."""
 MOST_ROUTES = 30

@@ -98,7 +98,10 @@ def _listed(cells: Sequence[tuple[str, str, int]], of: Sequence[tuple[str, str, 
 
 
 def _fewer(results: Results, label: str) -> list[tuple[list[Cell], str]]:
-    """Return the cells in which a policy has fewer missions than the reference, with numbers."""
+    """Return the cells in which a policy has fewer missions than the reference policy.
+
+    Each entry has the cells, and a text with both numbers of missions.
+    """
     found: dict[str, list[Cell]] = {}
     for cell in results.cells:
         mine = results.of(cell, label).keys()
@@ -180,7 +183,7 @@ def overview(results: Results, minutes: float) -> Section:
 
 
 def summary(results: Results, cells_of: Sequence[Cell], title: str) -> Section:
-    """Return a table with a line for each policy. All cells have equal weight."""
+    """Return a table with a line for each policy: means over `cells_of` with equal weights."""
     rows: list[Sequence[object]] = []
     marks = [results.reference]
     if EVENLY in results.labels and EVENLY not in marks:
@@ -279,7 +282,7 @@ def cell_section(results: Results, cell: Cell) -> Section:
 
 
 def computing(get: Mapping[str, np.ndarray]) -> list[str]:
-    """Return five cells with time, memory and failures; empty for a route without decisions."""
+    """Return five texts on time, memory and failures; "" for a route without decisions."""
     if not get["median_seconds"].size:
         return [""] * 5
     return [

@@ -39,7 +39,7 @@ class Network:
 
 
 def data_folder() -> Path | None:
-    """Return the folder in GPAS_DATA; None = not set or not found."""
+    """Return the folder that GPAS_DATA names; None = it is not set, or there is no such folder."""
     folder = os.environ.get("GPAS_DATA")
     return Path(folder) if folder and Path(folder).is_dir() else None
 

@@ -38,7 +38,8 @@ class RoadFields:
         values: (fields, n) values; NaN = segment without a value, which is never read.
         noise: standard deviation of the sensor's noise.
         belief: configuration of the belief at the start of each mission.
-        blocks: (fields,) number of each field's block. Fields of a block are close in time.
+        blocks: (fields,) index of the block to which each field belongs. Fields of a block are
+            close in time.
         checkpoints: numbers of readings after which the map is scored.
         truth: index of the candidate length-scale that generated the fields; None = unknown.
     """
@@ -96,7 +97,10 @@ def belief_of(name: str, **changed: Any) -> BeliefConfig:
 
 @lru_cache(maxsize=2)
 def traffic(name: str) -> tuple[Roads, np.ndarray]:
-    """Return a SUMO network's largest connected part, and mean speeds (quarter-hours, n) [km/h]."""
+    """Return the largest connected part of a SUMO network, and its speeds [km/h].
+
+    The speeds (w, n) are the mean speeds on n segments in w quarter-hours.
+    """
     folder = _folder()
     road_map = keep_largest(sumo(folder, name).road_map)
     rows = {row["id"]: row for row in rows_of(folder / "sumo" / f"{name}.speeds.csv")}
@@ -119,7 +123,7 @@ def mondays() -> tuple[Roads, np.ndarray]:
 
 
 def draws(name: str, scale: int, noise: float) -> RoadFields:
-    """Return draws of the belief's Gaussian process with its candidate length-scale `scale`."""
+    """Return draws of a Gaussian process; `scale` = index of its length-scale in the belief."""
     roads, _ = traffic("tampines")
     belief = belief_of("tampines", noise_std=(noise,))
     root = _root(scale)
@@ -132,7 +136,7 @@ def draws(name: str, scale: int, noise: float) -> RoadFields:
 
 @lru_cache(maxsize=2)
 def _root(scale: int) -> np.ndarray:
-    """Return the symmetric square root of the correlation matrix. The cost is O(n³)."""
+    """Return the symmetric square root of the correlation matrix for candidate `scale`."""
     features = traffic("tampines")[0].features
     lengths = np.array([BELIEFS["tampines"]["length_scales"][scale]])
     values, vectors = np.linalg.eigh(build_kernel("se").correlation(features, features, lengths))

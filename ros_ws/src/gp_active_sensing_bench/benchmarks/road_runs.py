@@ -120,7 +120,7 @@ def play(task: Task) -> dict[str, Any]:
 
 
 def _scores(belief: Belief, fields: RoadFields, truth: np.ndarray) -> dict[str, float]:
-    """Return the errors over the segments that have a value and no reading."""
+    """Return scores of the predictions for segments that have a true value and no reading."""
     left = np.isfinite(truth) & ~belief.visited
     mean, variance = belief.predict(np.flatnonzero(left), noisy=fields.noise == 0.0)
     error = truth[left] - mean

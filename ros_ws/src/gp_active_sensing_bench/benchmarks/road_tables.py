@@ -1,8 +1,8 @@
 """Tables of road missions.
 
-The difference of a policy to `REFERENCE` is paired by field and start. The mean difference is the
-mean over fields of the mean over the starts of a field. The standard error is computed over fields,
-or over blocks of fields that are close in time.
+The difference between a policy and `REFERENCE` is taken for each field and start. The differences
+are averaged first over the starts of each field, and then over the fields. The standard error is
+computed over fields, or over blocks of fields that are close in time.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Missions:
 
     Args:
         rows: results of `road_runs.play`.
-        blocks: (fields,) number of each field's block.
+        blocks: (fields,) index of the block to which each field belongs.
         columns: numbers of readings after which the map was scored.
     """
 
@@ -53,7 +53,7 @@ class Missions:
     def differences(
         self, policy: str, key: str, column: int, less: str = REFERENCE
     ) -> dict[int, float]:
-        """Return the mean of the paired differences to the policy `less`, by field."""
+        """Return the mean of the paired differences from the policy `less`, by field."""
         mine, theirs = self.of(policy), self.of(less)
         return _by_field(
             {
@@ -65,7 +65,7 @@ class Missions:
     def over(
         self, policy: str, key: str, column: int, less: str = REFERENCE, *, blocks: bool
     ) -> tuple[float, float, int]:
-        """Return mean, standard error and number of the differences over fields or blocks."""
+        """Return mean, standard error and number of the differences of fields, or of blocks."""
         groups: dict[int, list[float]] = defaultdict(list)
         for field, value in self.differences(policy, key, column, less).items():
             groups[self.blocks[field] if blocks else field].append(value)
@@ -133,7 +133,7 @@ def cost_rows(name: str, missions: Missions) -> list[list[object]]:
 
 
 def network_rows(networks: Mapping[str, Missions]) -> list[list[object]]:
-    """Return a row for each policy with the mean difference to the reference over networks [%]."""
+    """Return for each policy the difference from the reference, averaged over networks [%]."""
     rows: list[list[object]] = []
     for policy in dict.fromkeys(p for found in networks.values() for p in found.policies):
         if policy == REFERENCE or not all(found.fields(policy) for found in networks.values()):
@@ -148,7 +148,7 @@ def network_rows(networks: Mapping[str, Missions]) -> list[list[object]]:
 
 
 def _percent(missions: Missions, policy: str, column: int) -> float:
-    """Return the mean difference over the fields [% of the reference's error]."""
+    """Return a policy's mean difference from the reference, in % of the reference's mean error."""
     found = missions.differences(policy, "rmspe", column)
     theirs = missions.means(REFERENCE, "rmspe", column)
     base = math.fsum(theirs[field] for field in found) / len(found)

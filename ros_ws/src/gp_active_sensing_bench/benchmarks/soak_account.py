@@ -20,7 +20,7 @@ class Account:
         after: number of readings sent after the end of the mission.
         used: number of readings in the belief, including those inside averages.
         unused: stamps of the sent readings without an event in the journal [ns].
-        doubled: number of repeated uses of a reading.
+        doubled: number of times that a reading was used again.
         wrong: number of events whose count or average does not match the sent readings.
         foreign: number of readings in the journal that were never sent.
         gated: number of gated readings at the end.

@@ -21,7 +21,7 @@ PERIOD = 1.0
 
 
 class Watch:
-    """Sampler of memory and thread times, and of the delays from a message to its callback."""
+    """Sampler of memory, thread times, and the delays from a reading's stamp to its callback."""
 
     def __init__(self, node: ActiveSensingNode) -> None:
         self._node = node

@@ -167,7 +167,7 @@ class _ExperimentReader:
         return found
 
     def _mappings(self, key: str, given: Any, what: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        """Yield (label, mapping), with {} for an empty value."""
+        """Yield (label, mapping) for each entry of `given`; {} = the entry is empty."""
         for label, value in given.items() if isinstance(given, Mapping) else ():
             if value is None or isinstance(value, Mapping):
                 yield str(label), value or {}
@@ -176,7 +176,7 @@ class _ExperimentReader:
                 self.problems.append(f"{key}.{label}: expected a mapping {what}, got {got}")
 
     def _overrides(self, given: Any) -> dict[str, dict[str, Any]]:
-        """Return the overrides of each configuration, as values by dotted key such as ``a.b``."""
+        """Return the overrides of each configuration: values by dotted key, such as ``a.b``."""
         found: dict[str, dict[str, Any]] = {}
         for label, overrides in self._mappings("configurations", given, "of keys of the scenario"):
             found[label] = flat_overrides(overrides)
@@ -218,7 +218,7 @@ class _ExperimentReader:
     def _columns(
         self, config: ExperimentConfig, scenarios: Mapping[str, Scenario]
     ) -> tuple[int, ...]:
-        """Return the numbers of readings for the columns of the tables."""
+        """Return the numbers of readings at which the tables have a column."""
         for label, places in self._places.items():
             self.problems.extend(
                 f"{key}: {n} readings, but the map of configuration {label!r} has {places} places"
@@ -267,7 +267,7 @@ def _under(prefix: str, problem: str) -> str:
 
 
 def _not_seeds(scenario: Scenario, keys: tuple[str, ...]) -> list[str]:
-    """Return the problems of `keys`, which must be seeds in the scenario."""
+    """Return a problem for each of `keys` that does not name a seed in the scenario."""
     problems = []
     for number, key in enumerate(keys):
         where = f"seeded[{number}]"

@@ -1,7 +1,7 @@
 """Metrics of a trial's record. ``experiments/README.md`` describes all metrics.
 
-A metric is computed after the first stage with a given number of readings. Readings are observed
-places, or visits for a policy that may choose observed places again.
+A metric is computed after the first stage with a given number of readings. This number counts the
+observed places. For a policy that may choose observed places again, it counts the visits.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Metric:
 def stages_until(record: Record, readings: int) -> Stages | None:
     """Return the stages until a number of readings is reached; None = never reached.
 
-    Readings are observed places, or visits for a policy that may choose observed places again.
+    The number counts observed places, or visits for a policy that may choose observed places again.
     """
     stages: Stages = record["stages"]
     for number, stage in enumerate(stages, start=1):

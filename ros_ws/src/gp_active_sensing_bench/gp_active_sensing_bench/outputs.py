@@ -278,7 +278,7 @@ def _spread(count: int) -> list[int]:
 
 
 def _made(loaded: ExperimentRecords) -> str:
-    """Return a table of the commits, versions and machines that made the records."""
+    """Return a table of the commits, versions and computers that made the records."""
     made: dict[tuple[str, str, str], int] = {}
     for record in loaded.records:
         versions = record.get("versions") or {}

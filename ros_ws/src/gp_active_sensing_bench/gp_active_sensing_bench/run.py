@@ -119,7 +119,7 @@ class Outcome:
 def do_trial(
     spec: TrialSpec, *, source: str | None = None, clock: Clock = time.monotonic
 ) -> Outcome:
-    """Run a trial. Return an error as a failure, so that other trials continue.
+    """Run a trial. Return any error as a failed outcome, so that other trials continue.
 
     `source` is the commit for the record; None = commit of the running source tree.
     """
@@ -171,7 +171,7 @@ def _warnings() -> Iterator[dict[str, None]]:
 
 
 def failure_of(spec: TrialSpec, error: BaseException) -> Outcome:
-    """Return the failure of a trial for an error."""
+    """Return the outcome of a trial that failed with `error`."""
     item: dict[str, Any] = {
         "key": spec.key,
         **spec.labels(),

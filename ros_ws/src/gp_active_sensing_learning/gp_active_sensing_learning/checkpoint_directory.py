@@ -127,7 +127,7 @@ def _begun(checkpoint: Path) -> bool:
 
 
 def _worth_keeping(checkpoint: Path, error: BaseException) -> bool:
-    """Return whether the same command could continue from the checkpoint."""
+    """Return whether the same command, run again, could continue from the checkpoint."""
     if isinstance(error, KeyboardInterrupt):
         return _begun(checkpoint)
     # After an error in the request, the same command would fail again.

@@ -103,16 +103,16 @@ def learn(
     The density is the marginal likelihood of the readings times log-normal priors. The mean is
     integrated out. The length-scale has the default prior of the map. The prior medians of
     `signal_std`, `noise_std` and `place_std` are 1, 0.3 and 0.3 standard deviations of the
-    readings. The logarithms of the three have a prior standard deviation of 1. L-BFGS searches the
-    optimum from several starts. `place_std` is learned if the noise is known or places were read
-    repeatedly.
+    readings. The logarithms of the three have a prior standard deviation of 1. L-BFGS searches
+    for the optimum from several starts. `place_std` is learned if the noise is known or places were
+    read repeatedly.
 
     Args:
         config: kernel, mean and transform; other settings are ignored.
         topology: the map.
         readings: readings at places of the map.
         starts: number of starting points.
-        subset: largest number of places in use. A larger number of places is reduced at random.
+        subset: largest number of places in use. If there are more, a random subset is used.
         seed: seed of the random subset.
         per_feature: True for a separate length-scale for each feature.
         noise: standard deviation of the sensor's noise after the transform; None = learn it.
@@ -189,8 +189,9 @@ def _search(model: Model, start: FloatArray) -> tuple[float, FloatArray]:
 def _without(model: Model, at: FloatArray) -> float:
     """Return the smallest negative log posterior of the model without `place_std`.
 
-    `at` is the optimum of the model with `place_std`. One start adds the variance of `place_std` to
-    the noise variance. Another start has shorter length-scales.
+    `at` is the optimum of the model with `place_std`. The search begins at several
+    points near `at`. At one point, the noise variance includes the variance of `place_std`. At
+    another point, the length-scales are shorter.
     """
     noise = at[:-1].copy()
     if model.problem.noise is None:
@@ -202,7 +203,7 @@ def _without(model: Model, at: FloatArray) -> float:
 
 
 def _errors(model: Model, at: FloatArray) -> tuple[float, float, float, float]:
-    """Return the standard errors of `HyperParameterEstimate` from finite differences."""
+    """Return the field `errors` of the estimate, computed with finite differences."""
     problem, none = model.problem, (math.inf, math.inf, math.inf, math.inf)
     steps = _STEP * np.eye(len(at))
     rows = [(model.negative(at + s)[1] - model.negative(at - s)[1]) / (2.0 * _STEP) for s in steps]
@@ -222,8 +223,8 @@ WAYS = ("grid", "paper", "point")
 CANDIDATES = 7
 """Number of candidate length-scales in a grid."""
 NOISE_SHARES, OWN_SHARE = (0.2, 0.8), 0.5
-"""Candidate fractions of the unexplained variance for the noise, and the fraction for the
-independent component."""
+"""Candidate fractions of the unexplained variance that is assigned to the noise, and the fraction
+that is assigned to the independent component."""
 _LEAST, _MOST = math.log(2.0), math.log(8.0)
 """Limits of the logarithm of the largest factor in a grid."""
 

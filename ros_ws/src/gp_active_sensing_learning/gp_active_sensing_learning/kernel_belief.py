@@ -33,9 +33,9 @@ SAMPLES = 2000
 _COARSE, _FINE = 1 << 10, 1 << 13
 """Numbers of quasi-random points for expectations: during the search, and in the final steps."""
 _LEAST = 5
-"""Binary logarithm of the smallest number of quasi-random points per kernel."""
+"""Binary logarithm of the smallest number of quasi-random points."""
 _ROUNDS = 200
-"""Largest number of final steps."""
+"""Largest number of steps with `_FINE` points."""
 _STEP = 0.5
 _REACH = 1.0
 """Largest step of the mean, in standard deviations of q(g)."""
@@ -136,7 +136,7 @@ def _best_gaussian(L: FloatArray, s: float, seed: int) -> tuple[FloatArray, Floa
 
 
 def _raised(L: FloatArray, s: float, points: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return mean and precision at the optimum found by scaling L up from small values."""
+    """Return mean and precision of q(g) at an optimum, while L grows from small values."""
     mean, precision = np.zeros(L.size), np.eye(L.size) / s**2
     share = min(1.0, 1.0 / max(-float(L[-1]), 1.0))
     while share < 1.0:
@@ -170,7 +170,7 @@ def _settled(
     tolerance: float = 1e-2,
     rounds: int = 60,
 ) -> tuple[FloatArray, FloatArray]:
-    """Return mean and precision after convergence, or after `rounds` steps."""
+    """Return mean and precision of q(g) after convergence, or after `rounds` steps."""
     for _ in range(rounds):
         mean, precision, change = _stepped(L, mean, precision, s, points)
         if change < tolerance:
@@ -181,7 +181,7 @@ def _settled(
 def _stepped(
     L: FloatArray, mean: FloatArray, precision: FloatArray, s: float, points: FloatArray
 ) -> tuple[FloatArray, FloatArray, float]:
-    """Return mean and precision after a step, and their relative change."""
+    """Return mean and precision of q(g) after one step, and their relative change."""
     root = _root(precision)
     found = _moments(L, mean, root, points)
     # P ← P + ρ G + ½ ρ² G P⁻¹ G = ½ [P + (P + ρ G) P⁻¹ (P + ρ G)] is positive definite for any G.
@@ -204,7 +204,7 @@ def _root(precision: FloatArray) -> FloatArray:
 
 
 def _points(K: int, count: int, seed: int) -> FloatArray:
-    """Return about `count` / K quasi-random points (2^b, K) of a standard normal."""
+    """Return N standard normal points (N, K). N is a power of two of at least `count` / K."""
     from scipy.stats import qmc  # a slow import
 
     power = max(_LEAST, math.ceil(math.log2(count / K)))
@@ -214,7 +214,9 @@ def _points(K: int, count: int, seed: int) -> FloatArray:
 
 
 def _moments(L: FloatArray, mean: FloatArray, root: FloatArray, points: FloatArray) -> _Moments:
-    r"""Return the averages of f, its gradient and its Hessian over the quasi-random points.
+    r"""Return averages of f(g) = Σ p_i L_i and its derivatives over the quasi-random points.
+
+    p is softmax(g), with the derivatives
 
     .. math:: \nabla p_i = p_i (e_i - p), \quad
         \nabla^2 p_i = p_i [(e_i - p)(e_i - p)^T + p p^T - diag(p)]

@@ -21,7 +21,7 @@ SAMPLES = 32
 
 
 def drawn(fit: KernelFit, samples: int, seed: int) -> FloatArray:
-    """Return (S, P) samples of q(θ) in pairs symmetric about the mean; (1, P) for a point q(θ)."""
+    """Return (S, P) samples of q(θ) in pairs around the mean; (1, P) for a point q(θ)."""
     if fit.point:
         return fit.theta_mean[None]
     half = np.random.default_rng([seed, fit.composite.size]).standard_normal(
@@ -157,8 +157,8 @@ def prune(
 ) -> KernelModel:
     """Return the model of the `top` most probable kernels.
 
-    Each kernel keeps its fit. The belief over the kernels is computed again, from random samples.
-    `samples` and `seed` have the stored values if they are None.
+    Each kernel keeps its fit. The belief over the kernels is computed again, from `samples` random
+    samples with the seed `seed`; None = the value that is stored in the model.
 
     Raises:
         ValueError: `top` is below 1.

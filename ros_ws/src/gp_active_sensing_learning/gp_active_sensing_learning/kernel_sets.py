@@ -15,7 +15,7 @@ def sentences(level: int = 3) -> tuple[Expression, ...]:
     """Return all expressions of up to `level` base kernels, as in the paper.
 
     The levels 1, 2 and 3 have 4, 24 and 144 expressions. A level is made from all expressions of
-    the level below, by adding or multiplying a base kernel to each sub-expression.
+    the level below, by adding a base kernel to each sub-expression, and by multiplying it.
 
     Raises:
         ConfigError: `level` is not 1 … `MOST`.
@@ -36,7 +36,7 @@ def sentences(level: int = 3) -> tuple[Expression, ...]:
 
 
 def _grown(expression: Expression, atom: BaseKernel) -> Iterator[Expression]:
-    """Yield the expressions with `atom` added or multiplied to any sub-expression."""
+    """Yield the expressions in which `atom` is added to a sub-expression or multiplies it."""
     yield expression + atom
     yield expression * atom
     if isinstance(expression, BaseKernel):

@@ -23,11 +23,11 @@ from gp_active_sensing_learning.problem import (
 _SMOOTHNESS = {"matern12": 0.5, "matern32": 1.5, "matern52": 2.5}
 _LOG_2PI = math.log(2.0 * math.pi)
 _JITTERS = (0.0, 1e-8, 1e-7)
-"""Values added to the diagonal until rounding no longer makes the matrix indefinite."""
+"""Values that are tried in order on the diagonal until the matrix is positive definite."""
 
 
 class _GraphMatern(gpytorch.kernels.Kernel):  # type: ignore[misc]
-    """Differentiable version of `kernels.GraphMatern`. Its inputs are numbers of places."""
+    """Differentiable version of `kernels.GraphMatern`. Its inputs are indices of places."""
 
     has_lengthscale = True
 
@@ -75,8 +75,9 @@ class Model:
     """Log posterior density of the hyper-parameters, with its gradient.
 
     n_i is the number of readings at place i, and z̄_i is their mean. W is the sum of squares of the
-    readings about these means. H has the functions of the mean. σ_s, σ_u and σ_n are the standard
-    deviations of signal, independent component and noise.
+    readings about these means. K is the correlation matrix of the places. The columns of H are the
+    basis functions of the mean. σ_s, σ_u and σ_n are the standard deviations of signal, independent
+    component and noise.
 
         log p(z) = log N(z̄; 0, σ_s² K + VAGUE² H Hᵀ + σ_u² I + σ_n² diag(1 / n_i))
                    - ½ Σ_i ((n_i - 1) log 2πσ_n² + log n_i) - W / 2σ_n²
@@ -132,7 +133,7 @@ class Model:
         return np.asarray(VAGUE**2 * self.problem.basis.T @ weights)
 
     def _factor(self, parameters: FloatArray, rest: Any) -> tuple[Any, Any]:
-        """Return the Cholesky factor (m, m) of the mean readings' covariance, and the noise."""
+        """Return the Cholesky factor (m, m) of the covariance of z̄, and the noise variance."""
         problem = self.problem
         with torch.no_grad():
             lengths = torch.as_tensor(parameters[: problem.scales]).reshape(1, -1)

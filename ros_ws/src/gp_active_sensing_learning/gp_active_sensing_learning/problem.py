@@ -29,10 +29,10 @@ PLACE_SHARE = 0.3
 SPREAD = 1.0
 """Prior standard deviation of the logarithms of signal, noise and `place_std`."""
 REPEATS = 8
-"""Smallest number of repeated readings of places for learning `place_std`. The noise is then
-known within a quarter."""
+"""Smallest number of repeated readings with which `place_std` is learned. They determine the noise
+to within a quarter of its value."""
 VAGUE = 100.0
-"""Prior standard deviation of the mean's coefficients, in deviations of the readings."""
+"""Prior standard deviation of the mean's coefficients, in standard deviations of the readings."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +45,7 @@ class MarginalLikelihoodProblem:
     Args:
         kernel: one of `LEARNABLE`.
         inputs: (m, p) features of each observed place, divided by `shape` and by the prior median
-            of the length-scale. Graph kernels have numbers (m, 1) of the places.
+            of the length-scale. Graph kernels have the indices (m, 1) of the places.
         basis: (m, q) basis functions of the mean.
         values: (m,) mean reading of each place minus `centre`, in units of `unit`.
         counts: (m,) number of readings of each place.
@@ -140,8 +140,8 @@ def build_problem(
         config: kernel, mean and transform; other settings are ignored.
         topology: the map.
         readings: readings at places of the map.
-        per_feature: True for a separate length-scale for each feature; False for one length-scale
-            times the fixed factors of the default grid.
+        per_feature: True for a separate length-scale for each feature. False for one length-scale,
+            which each feature multiplies by its fixed factor in the default grid.
         noise: standard deviation of the sensor's noise after the transform; None = learn it.
 
     Raises:

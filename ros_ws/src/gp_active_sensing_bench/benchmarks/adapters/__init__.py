@@ -23,7 +23,10 @@ ADAPTERS = {
 
 
 def environments() -> dict[str, dict[str, Any]]:
-    """Return a policy's configuration for each planner, or ``missing`` with the reason."""
+    """Return the configuration of the policy `external` for each planner.
+
+    A planner whose environment does not exist has the entry ``missing`` with the reason instead.
+    """
     named = os.environ.get(FOLDER)
     folder = Path(named) if named else None
     found: dict[str, dict[str, Any]] = {}

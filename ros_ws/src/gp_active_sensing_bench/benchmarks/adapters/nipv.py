@@ -22,11 +22,11 @@ from gpytorch.mlls import ExactMarginalLogLikelihood
 POINTS, BATCH = 256, 64
 """Largest number of places in the variance integral, and of candidate places in a batch."""
 FEWEST = 3
-"""Smallest number of readings for a fit. Fewer readings use BoTorch's default hyper-parameters."""
+"""Smallest number of readings for a fit. With fewer, BoTorch's default hyper-parameters apply."""
 
 
 class Session:
-    """Planner on one map. `places` is the description of the map from the policy `external`."""
+    """Planner on one map. `places` describes the map, as the policy `external` sends it."""
 
     def __init__(self, places: dict[str, Any]) -> None:
         self.at = torch.tensor(places["positions"], dtype=torch.float64)

@@ -46,7 +46,7 @@ SAMPLES = 5
 CORNERS = (4, 40)
 """Smallest and largest number of corners of a path."""
 EVERY = 4
-"""Number of decisions for each fixed waypoint on the driven part of a path."""
+"""Every `EVERY`-th place on the driven path is a fixed waypoint of a new path."""
 PENALTY = 100.0
 """Weight of the library's penalty on distance beyond the budget."""
 QUARTER = 0.25

@@ -28,7 +28,7 @@ from gp_active_sensing_bench.traffic.vehicle import ProbeVehicle, Visit
 logger = logging.getLogger(__name__)
 
 _PART = 0.75
-"""Fraction of a road that the robot has driven at the time stamp of its reading."""
+"""Fraction of a road's length at which the reading of the road is stamped."""
 
 
 class LiveTraffic:
@@ -245,7 +245,7 @@ class TrafficRobot(SimulatedRobot):
         self._sumo_ns += self._step_ns
 
     def _on_it(self, index: int) -> int:
-        """Return the time [ns] at which `_PART` of the place `index` of the path is driven."""
+        """Return the time [ns] at which `_PART` of the road `index` of the path is driven."""
         begun, ended = self._progress
         share = (max(begun, index + _PART) - begun) / max(ended - begun, 1e-9)
         return self._sumo_ns + int(min(1.0, share) * self._step_ns)
@@ -316,7 +316,7 @@ def build_traffic(
     """Return the traffic of a scenario. SUMO is not started yet.
 
     Raises:
-        ConfigError: the network is not given, a file does not exist, or the map has no roads.
+        ConfigError: no SUMO network is given, a file does not exist, or the map has no roads.
         MissingDependencyError: SUMO is not installed.
     """
     problems: list[str] = []

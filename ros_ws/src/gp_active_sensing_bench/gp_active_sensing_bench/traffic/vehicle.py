@@ -266,7 +266,7 @@ class ProbeVehicle:
         logger.warning("SUMO, %s", note)
 
     def _expected(self, edge: str, then: Sequence[str]) -> str | None:
-        """Return the likely edge after a path's last `edge`; None = the network ends there."""
+        """Return the edge that probably follows the path's last `edge`; None = no edge follows."""
         onward = self._onward.get(edge, {})
         if then and then[0] in onward:
             return then[0]

@@ -193,7 +193,7 @@ def learn(
 
 
 def _refuse(names: Sequence[str], why: str) -> None:
-    """Reject the options in `names` that the user has given; `why` ends the message."""
+    """Reject the options in `names` that the user has given. The message ends with `why`."""
     context = click.get_current_context()
     for parameter in context.command.params:
         given = context.get_parameter_source(parameter.name or "") is ParameterSource.COMMANDLINE

@@ -107,7 +107,7 @@ class Dataset:
         return dataclasses.replace(self, inputs=self.inputs[:count], outputs=self.outputs[:count])
 
     def permutation(self, seed: int) -> IntArray:
-        """Return the row numbers (n,) in random order."""
+        """Return the indices (n,) of the rows in random order."""
         return np.random.default_rng([seed, 0x5045]).permutation(len(self))
 
     def sample(self, count: int, seed: int) -> tuple[FloatArray, FloatArray]:

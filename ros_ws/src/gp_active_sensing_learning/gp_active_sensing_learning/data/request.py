@@ -186,7 +186,7 @@ def found_map(asked: RowRequest) -> tuple[BeliefConfig, Topology]:
 
 
 def refuse(asked: RowRequest, names: Sequence[str], what: str) -> None:
-    """Reject the options in `names` that `asked` sets; `what` ends the message."""
+    """Reject the options in `names` that `asked` sets. The error message ends with `what`."""
     for name in names:
         if getattr(asked, name) not in (None, ""):
             msg = f"--{name} is for {what}"

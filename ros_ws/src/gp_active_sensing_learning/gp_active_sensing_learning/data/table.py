@@ -260,7 +260,8 @@ def _clock(table: Table, places: Collection[str]) -> str:
 def check_stamps(model: KernelModel, stamps: Mapping[str, str], source: str) -> tuple[str, ...]:
     """Reject time stamps for an input that had numbers when the model was trained.
 
-    The time stamp that corresponds to the number 0 is unknown.
+    Stamps cannot be converted for such an input, because the time at which its numbers are 0 is
+    unknown.
 
     Args:
         model: the model.

@@ -16,7 +16,7 @@ from gp_active_sensing_learning.kernel_selection.group import shape_of
 
 @dataclass(frozen=True)
 class _Leaves:
-    """All l terms with one base kernel: composite kernel of each term, indices in θ."""
+    """The l terms of all kernels that have one base kernel: index of the kernel, indices in θ."""
 
     kernels: Any  # (l,)
     lengths: Any  # (l, d)
@@ -26,7 +26,7 @@ class _Leaves:
 
 @dataclass(frozen=True)
 class _Shape:
-    """Kernels `first` … `last` - 1, which differ only in their base kernels."""
+    """Kernels with indices `first` … `last` - 1, which differ only in their base kernels."""
 
     expression: Expression
     first: int
@@ -115,14 +115,14 @@ class Covariances:
         return self._joined(theta, torch.cat(parts))
 
     def _warped(self, base: BaseKernel, leaves: _Leaves, theta: Any, X: Any) -> Any:
-        """Return scaled inputs (l, n, d or 2d), whose squared distance is r² of the kernel."""
+        """Return the inputs (l, n, d or 2d) of l terms, scaled so that squared distances are r²."""
         rows = leaves.kernels[:, None]
         lengths = torch.exp(theta[rows, leaves.lengths])[:, None, :]
         periods = torch.exp(theta[rows, leaves.periods])[:, None, :]
         return base.warped(X if X.shape[0] == 1 else X[leaves.kernels], lengths, periods, torch)
 
     def _joined(self, theta: Any, stack: Any) -> Any:
-        """Return the values (K, …) of the composite kernels from the values (l, …) of the terms."""
+        """Return the values (K, …) of the composite kernels from those (l, …) of all l terms."""
         ones = (1,) * (stack.dim() - 1)
         # The derivatives of one permutation and one split access each entry once.
         parts = iter(stack.index_select(0, self._order).split(self._sizes))

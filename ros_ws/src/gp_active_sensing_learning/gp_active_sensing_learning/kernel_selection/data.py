@@ -65,7 +65,7 @@ class Data:
     Args:
         rows: rows in their original units.
         scaling: normalisation of the rows.
-        order: (n,) row numbers in random order.
+        order: (n,) indices of the rows in random order.
         config: seed, stages and sizes.
     """
 
@@ -102,7 +102,7 @@ class Data:
         return self.config.batch >= self.rows_of(stage)
 
     def batches(self, stage: int, start: int) -> Iterator[tuple[FloatArray, FloatArray]]:
-        """Yield random mini-batches of a stage without end, from mini-batch number `start` on."""
+        """Yield an endless sequence of random mini-batches of a stage, from index `start` on."""
         n = self.rows_of(stage)
         if self.whole(stage):
             everything = self.take(np.sort(self.order[:n]))

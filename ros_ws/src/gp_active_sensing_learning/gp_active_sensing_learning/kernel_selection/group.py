@@ -81,7 +81,7 @@ _ARRAYS = ("theta_mean", "theta_root", "inducing", "mean", "root", "trace")
 def write_checkpoint(
     path: Path, facts: Mapping[str, Any], arrays: Mapping[str, FloatArray], finished: FinishedGroup
 ) -> None:
-    """Write a checkpoint file. A failure keeps an existing file.
+    """Write a checkpoint file. If this fails, an existing file stays unchanged.
 
     Raises:
         RunError: the file cannot be written.

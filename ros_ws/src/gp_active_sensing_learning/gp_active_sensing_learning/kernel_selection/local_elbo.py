@@ -4,7 +4,8 @@ r"""Local ELBOs of many kernels. [Teng2020, Eq. 9].
     \frac{k(x,x) - A_x^T A_x}{2\sigma_n^2}\Big]
     - KL[q(u_i)q(\theta_i) \| p(u_i|\theta_i)p(\theta_i)]
 
-with ``A_x = chol(K_UU)⁻¹ k_U(x)``. The trace term is included [Teng2020, App. C.1]. Whitening
+with ``A_x = chol(K_UU)⁻¹ k_U(x)``. K_UU and k_U(x) are the covariances of the inducing inputs with
+themselves and with x. The trace term is included [Teng2020, App. C.1]. Whitening
 replaces the inducing variables u by ``v = chol(K_UU)⁻¹ u`` with prior ``N(0, I)``. The divergence
 of q(v) from this prior does not depend on θ.
 
@@ -51,12 +52,15 @@ class Inducing:
 
 @dataclass
 class Sums:
-    """Natural parameters of q(u) from rows for one θ, and the terms of the bound without q(u).
+    """Sums over rows, for one θ of each kernel.
+
+    The sums are the natural parameters of the best q(u), and the terms of the bound that do not
+    depend on q(u). B_x is A_x for whitened inducing variables, and ``chol(K_UU)⁻ᵀ A_x`` otherwise.
 
     Args:
         precision: (K, M, M) prior precision plus ``Σ_x B_x B_xᵀ / σ_n²``.
         linear: (K, M) ``Σ_x B_x y_x / σ_n²``.
-        rest: (K,) terms of the bound without q(u), including the prior's normalisation.
+        rest: (K,) terms that do not depend on q(u), including the prior's normalisation.
     """
 
     precision: Any
@@ -109,7 +113,7 @@ def sums(
     prior: bool = True,
     chunk: int | None = None,
 ) -> Sums:
-    """Return the sums over rows for one θ. The cost is O(K b M²).
+    """Return the sums over rows for one θ of each kernel. The cost is O(K b M²).
 
     Args:
         covariances: covariances of K kernels.

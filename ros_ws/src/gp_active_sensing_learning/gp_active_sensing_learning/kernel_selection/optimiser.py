@@ -35,7 +35,7 @@ _LARGEST = 10.0
 
 @dataclass(frozen=True)
 class _Prior:
-    """Mean and standard deviation (K, P) of the prior of θ; `used` is False for padding."""
+    """Mean and standard deviation (K, P) of the prior of θ; `used` is False where θ is padding."""
 
     mean: Any
     std: Any
@@ -202,7 +202,7 @@ class Optimiser:
         state.linear = torch.lerp(state.linear, safe, share_of[:, None])
 
     def _adam(self, state: State, k: int, gradient: Any, pace: float) -> None:
-        """Update variable number `k` with Adam. Each kernel has its own step size. [Kingma2015]."""
+        """Update `state.variables[k]` with Adam. Each kernel has its step size. [Kingma2015]."""
         first, second = state.moments[k], state.moments[k + 3]
         shape = (-1, *([1] * (gradient.dim() - 1)))
         steps = state.steps.double().reshape(shape)
@@ -219,8 +219,8 @@ class Optimiser:
 
         The best Gaussian q(θ) has a precision of minus the expected second derivative of the bound
         [Opper2009, Eq. 14]. Finite differences of the gradient at the mean approximate this
-        derivative. Directions in which the bound is not concave use the absolute value of this
-        derivative.
+        derivative. In directions in which the bound is not concave, the absolute value of this
+        derivative is used.
 
         Args:
             state: state of the kernels. `raw` is changed in place.

@@ -87,7 +87,7 @@ def restore(state: State) -> None:
 
 
 def leaving(state: State, bound: Any, *, first: bool, full: bool) -> tuple[Any, Any]:
-    """Return masks (K,) of the converged restarts, and of the restarts to drop."""
+    """Return masks (K,) of the converged restarts, and of the restarts that must be dropped."""
     given_up = state.faults >= FAULTS
     if first:
         given_up = given_up & ~torch.isfinite(bound)
@@ -191,7 +191,7 @@ class Restarts:
         return self.names[self.member(i).kernel]
 
     def best(self, bound: Any) -> dict[str, float]:
-        """Return the largest bound by kernel; `bound` (K,) is that of each active restart."""
+        """Return the largest bound by kernel; `bound` (K,) has those of the active restarts."""
         found = {name: math.nan for name in self.names}
         numbers, values = self.state.number.tolist(), bound.tolist()
         for part in self._waiting:
@@ -204,7 +204,7 @@ class Restarts:
     # -- selection -----------------------------------------------------------------------------
 
     def set_aside(self, bound: Any, *, first: bool) -> bool:
-        """Let converged and dropped restarts wait. Return True if a restart waits now."""
+        """Let converged and dropped restarts wait. Return True if there are such restarts."""
         state, config = self.state, self.config
         converged, given_up = leaving(state, bound, first=first, full=self.full)
         going = converged | given_up
@@ -234,7 +234,7 @@ class Restarts:
         self.prepare()
 
     def race(self, share: float) -> bool:
-        """Drop the worse restarts after a fraction `share` of all steps. Return True on a drop.
+        """Drop the worse restarts after a fraction `share` of all steps. Return True if any.
 
         Successive halving [Jamieson2016] keeps ``ceil(S / 2^h)`` of the S restarts of a kernel
         after h halvings. Waiting restarts are ranked with the active restarts.

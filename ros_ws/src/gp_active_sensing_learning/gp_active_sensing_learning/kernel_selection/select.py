@@ -122,7 +122,7 @@ def _prepare(
 
 
 def _signature(rows: Dataset, names: Sequence[str], config: VbksConfig) -> str:
-    """Return a checksum of the rows, the kernels and the settings of the optimisation.
+    """Return a checksum of the rows, the kernels, and the settings of the optimisation.
 
     Settings of the belief over kernels are left out, because the optimisation does not use them.
     """

@@ -32,7 +32,7 @@ class State:
     q(θ).
 
     Args:
-        number: (K,) index in the group's list of restarts.
+        number: (K,) index of the restart in the group's list of restarts.
         mean: (K, P) mean of q(θ).
         raw: (K, P, P) lower triangle of C_θ, with logarithms on the diagonal.
         inducing: (K, M, d) inducing inputs.
@@ -163,7 +163,7 @@ def begin(
 
 
 def start_of(composite: Composite, number: int, seed: int) -> FloatArray:
-    """Return the initial θ (P,) of restart `number`. Number 0 is near the mean of the prior."""
+    """Return the initial θ (P,) of restart `number`. Restart 0 begins near the prior mean."""
     rng = np.random.default_rng([seed, zlib.crc32(composite.name.encode()), number])
     mean, std = composite.prior
     # Restart 0 is random too, because two equal base kernels with equal θ would stay equal.
@@ -208,7 +208,7 @@ class Draws:
             step += _BLOCK - step % _BLOCK
 
     def spread(self, count: int) -> FloatArray:
-        """Return quasi-random standard normal samples (S, K, P), which are always the same.
+        """Return quasi-random standard normal samples (S, K, P), which are the same in all calls.
 
         The samples are from a scrambled Sobol sequence [Owen1998]. S is a power of two.
         """
@@ -233,7 +233,7 @@ _NOISES = (0.05, 0.3)
 _ROWS, _INDUCING = 192, 24
 """Largest number of rows, and of inducing inputs, for comparing initial values of θ."""
 _APART = 0.3
-"""Smallest RMS difference of initial θ between two restarts, in prior standard deviations."""
+"""Smallest RMS difference between the initial θ of two restarts, in prior standard deviations."""
 
 
 def best_starts(
@@ -243,10 +243,10 @@ def best_starts(
     config: VbksConfig,
     device: Any,
 ) -> list[int]:
-    """Return the numbers of the best restarts in descending order of their bounds.
+    """Return the indices of the best restarts in descending order of their bounds.
 
-    The bound is the collapsed bound at the initial θ, for `rows` of inputs (b, d) and outputs (b,)
-    and inducing inputs (M, d).
+    The bound of a restart is the collapsed bound at its initial θ. It is computed from `rows`,
+    which are inputs (b, d) and outputs (b,), and from the inducing inputs (M, d).
     """
     rng = np.random.default_rng([config.seed, 0x57A7])
     few = np.sort(rng.permutation(len(rows[1]))[:_ROWS])
@@ -281,7 +281,7 @@ def best_starts(
 
 
 def _apart(thetas: FloatArray, order: IntArray, count: int) -> list[int]:
-    """Return at most `count` first entries of `order` whose rows of `thetas` differ."""
+    """Return the first entries of `order`, at most `count`, whose rows of `thetas` differ."""
     chosen: list[int] = []
     for number in order.tolist():
         away = [float(np.sqrt(np.mean((thetas[number] - thetas[c]) ** 2))) for c in chosen]

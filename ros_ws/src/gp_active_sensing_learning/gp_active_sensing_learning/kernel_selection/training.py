@@ -33,24 +33,26 @@ from gp_active_sensing_learning.kernel_selection.restarts import (
 from gp_active_sensing_learning.kernel_selection.state import scaled_root
 
 _SOME = 0.3
-"""Fraction of a stage's steps that use only a sample of the rows."""
+"""Fraction of the steps of a stage in which only a sample of the rows is used."""
 _WIDTHS = (1.0, 0.5, 0.2, 0.05, 0.01)
-"""Candidate factors on the standard deviations of q(θ) from the curvature."""
+"""Candidate factors by which the standard deviations of q(θ) are multiplied."""
 _RATES = {"starts": 4.0, "some": 4.0, "point": 0.25, "full": 0.1}
 """Factors on the step size by phase. Exact gradients allow larger steps than mini-batches."""
 _POINT = 0.7
 """Fraction of a stage's steps after which a point q(θ) becomes a Gaussian."""
 _BATCHES, _PER_INDUCING, _SAMPLE = 8, 8, 512
-"""Smallest sample for an estimate of a bound: number of mini-batches, of rows per inducing
-variable, and of rows."""
+"""A bound is estimated from a sample of at least this number of mini-batches, at least this number
+of rows per inducing variable, and at least this number of rows."""
 _CURVED = 256
 """Smallest number of rows from which the curvature is computed."""
 _ESTIMATES = 8
 """Number of samples of θ for an estimate of a bound."""
 _PASSED = 1_000_000
-"""Approximate product of rows and samples of θ for the bound at the end of a stage."""
+"""Largest number of rows times number of samples of θ for the bound at the end of a stage. At
+least two samples are used."""
 _FEW, _MOST = 20_000, 256
-"""Product of rows and samples of θ in a stage with few rows, and largest number of samples."""
+"""A stage with few rows uses more samples of θ: number of rows times number of samples that is then
+reached, and largest number of samples."""
 
 
 class Training:
@@ -102,7 +104,7 @@ class Training:
             found.extend([math.nan] * (stages - len(found)))
 
     def _phases(self) -> list[tuple[str, int]]:
-        """Return (name, number of the last step) of each phase in the current stage.
+        """Return (name, step at which it ends) of each phase in the current stage.
 
         The first phase uses a sample of the rows, which quickly leads near an optimum. Later phases
         use mini-batches of all rows. q(θ) becomes a Gaussian only in the last phase, because
@@ -173,7 +175,7 @@ class Training:
         return self.population.optimiser.tensor(found)
 
     def _widen(self, sample: tuple[FloatArray, FloatArray]) -> None:
-        """Replace a point q(θ) by a Gaussian from the curvature of the bound."""
+        """Replace a point q(θ) by a Gaussian. The curvature of the bound gives its covariance."""
         state, optimiser = self.population.state, self.population.optimiser
         rows = self.data.rows_of(self._stage)
         weight = rows / len(sample[1])
@@ -207,7 +209,7 @@ class Training:
     # -- estimates -----------------------------------------------------------------------------
 
     def _estimate(self, sample: tuple[FloatArray, FloatArray], *, first: bool = False) -> bool:
-        """Return True if a restart has converged or was dropped at this estimate of the bounds."""
+        """Estimate the bounds. Return True if a restart has now converged or been dropped."""
         population, config = self.population, self.config
         state, optimiser = population.state, population.optimiser
         rows = self.data.rows_of(self._stage)

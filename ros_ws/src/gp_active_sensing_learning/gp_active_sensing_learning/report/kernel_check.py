@@ -258,19 +258,20 @@ FIRST = 24
 """Number of the most probable kernels that are compared with one another."""
 _NATS = 1.0
 _PREDICTION = 0.1
-"""Largest RMS difference of equal predictions, in standard deviations."""
+"""Largest RMS difference between predictions that count as equal, relative to the RMS of the
+predicted standard deviations."""
 _COVARIANCE = 0.01
-"""Largest relative difference of equal covariances, in the Frobenius norm."""
+"""Largest relative difference between covariances that count as equal, in the Frobenius norm."""
 _POINTS = 60
 
 
 @dataclass(frozen=True)
 class SimilarKernels:
-    """Group of kernels that agree with the first kernel of the group.
+    """Group of kernels that each agree with the first kernel of the group.
 
     Args:
         kernels: indices of the kernels in descending order of probability.
-        why: reason for each kernel after the first.
+        why: for each kernel after the first, the reason why it agrees with the first.
     """
 
     kernels: tuple[int, ...]
@@ -284,7 +285,8 @@ def alike(
 
     The `FIRST` most probable kernels are compared. Two kernels agree if their covariances at the
     means of q(θ) differ by less than one per cent. They also agree if their local ELBOs differ by
-    less than 1 nat and their predictions differ by less than a tenth of the standard deviation.
+    less than 1 nat and their predictions differ by less than a tenth of the predicted standard
+    deviation.
     Each kernel joins the most probable kernel with which it agrees.
     """
     first = min(FIRST, len(model.fits))

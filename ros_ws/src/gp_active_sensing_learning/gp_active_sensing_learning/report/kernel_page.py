@@ -33,7 +33,7 @@ from gp_active_sensing_learning.report.kernel_payload import kernel_payload, out
 AVERAGED = 12
 """Largest number of kernels over which a prediction on the page averages."""
 _ENOUGH = 0.995
-"""Total probability of the averaged kernels at which no further kernel is added."""
+"""Total probability that suffices: no further kernel is added to the average when it is reached."""
 SAMPLES = 16
 """Largest number of samples of θ for a prediction."""
 _LEAST_SAMPLES, _WORK = 4, 2048
@@ -247,7 +247,7 @@ _WORDS = {
     "PER": "roughness within a period",
     "LIN": "length of the slope",
 }
-"""Meaning of the parameter length-scale in base kernels where it is no length-scale."""
+"""Meaning of the parameter length-scale in those base kernels in which it is not a length-scale."""
 
 
 @dataclass(frozen=True)
@@ -292,7 +292,7 @@ def numbers(fit: KernelFit, model: KernelModel) -> Iterator[Number]:
 def _described(
     parameter: Parameter, leaves: tuple[BaseKernel, ...], shown: tuple[str, ...], model: KernelModel
 ) -> tuple[str, str, str]:
-    """Return the fields `of`, `what` and `along` of the `Number` for a hyper-parameter."""
+    """Return the fields `of`, `what` and `along` of the `Number` that shows a hyper-parameter."""
     if parameter.kind == "noise":
         return "readings", "noise, standard deviation", ""
     if parameter.kind == "scale":

@@ -22,11 +22,11 @@ from gp_active_sensing_learning.report.kernel_check import (
 BARS, LINES, MATRIX = 16, 8, 24
 """Largest number of kernels in the bar chart, in the line chart, and in the matrix."""
 _FEW, _LEAST = 6, 0.001
-"""Smallest number of bars, and smallest probability of a kernel with a further bar."""
+"""Number of bars that are always drawn, and smallest probability of a kernel with another bar."""
 _FAINT = 40
 """Largest number of kernels with a faint line in the background of the chart of bounds."""
 _TRACE = 160
-"""Largest number of points on a line of bounds."""
+"""Largest number of points on a line of the chart of bounds."""
 _DOTS = 800
 """Largest number of rows that are drawn as points."""
 _BINS = 30
@@ -240,7 +240,10 @@ def _quantiles(residuals: FloatArray) -> dict[str, Any]:
 
 
 def _trend(x: FloatArray, residuals: FloatArray) -> dict[str, Any]:
-    """Return residuals over an input `x`, with group means and their two standard errors."""
+    """Return residuals over an input `x`, with their trend.
+
+    The trend is the mean of each group of rows, plus and minus two standard errors.
+    """
     some = _some(len(x), _DOTS)
     order = np.argsort(x[some], kind="stable")
     found = {"x": x[some][order], "y": residuals[some][order]}
