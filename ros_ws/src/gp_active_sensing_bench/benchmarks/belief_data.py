@@ -68,7 +68,7 @@ class Field:
 
 @dataclass(frozen=True)
 class DataSet:
-    """Numbered fields of the same origin, which `what` describes."""
+    """Numbered fields of one origin. `what` describes this origin."""
 
     name: str
     what: str

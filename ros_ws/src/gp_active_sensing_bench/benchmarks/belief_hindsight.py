@@ -39,7 +39,7 @@ class Fitted:
 
 
 def length_scales(topology: Topology) -> tuple[float, ...]:
-    """Return candidates from half the spacing of the places to twice the map's extent [m]."""
+    """Return length-scales from half the spacing of the places to twice the map's extent [m]."""
     at = np.unique(topology.positions, axis=0)
     square = ((at[:, None] - at) ** 2).sum(axis=-1)
     np.fill_diagonal(square, np.inf)

@@ -15,7 +15,7 @@ from gp_active_sensing.belief.prior import IDENTITY, Transform
 LEVEL = 0.9
 """Probability of the central interval."""
 _TINY = 1e-12
-"""Smallest variance, relative to the mean squared difference between true values and mean."""
+"""Smallest variance, relative to the mean squared error of the predicted means."""
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from gp_active_sensing.types import Budget, PlanLimit, Reading
 
 CONSTANT, SCIKIT, HINDSIGHT = "constant", "scikit-learn", "hindsight"
 SPARE = 20
-"""Smallest number of places at which predictions are scored. They have a value and no reading."""
+"""Smallest number of places at which predictions are scored. These places have no reading."""
 SITES = ("places", "random", "bal")
 """Selections of places for readings: random places, or the route of a policy."""
 BAL = {"name": "bal", "horizon": 2}

@@ -174,7 +174,7 @@ def measure(line: Line) -> dict[str, float]:
 
 
 def child(line: Line, package: str | None) -> dict[str, float]:
-    """Measure in a fresh process, with the package folder `package`; None = this checkout."""
+    """Measure in a fresh process, which imports from the folder `package`; None = this checkout."""
     spec = json.dumps(dataclasses.asdict(line))
     command = [sys.executable, str(Path(__file__).resolve()), spec]
     environment = dict(os.environ)
@@ -202,7 +202,7 @@ def lines(city: Path, *, quick: bool) -> list[Line]:
 
 
 def taken_over() -> float:
-    """Return the time that it takes to move a belief to a grown map of 9,801 places [s]."""
+    """Return the time to move a belief to a map that has grown to 9,801 places [s]."""
     sys.path.insert(0, str(CORE))
     from tests.unit.mission.grids import LIVE, drive_on, house, take
 

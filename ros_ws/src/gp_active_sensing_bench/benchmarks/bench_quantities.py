@@ -118,7 +118,7 @@ def links(draws: int, kept: Kept, *, play: bool) -> Section:
 
 
 def pair(kind: Kind, number: int) -> list[float]:
-    """Return two errors and two coverages, without and with link, and the link's probability."""
+    """Return [error, error with link, coverage, coverage with link, probability of the link]."""
     rng = rng_of(f"linked {kind.correlation} {kind.same} {kind.few}", number)
     topology = make_grid(20, 20, 1.0)
     dense, own = drawn(topology, LENGTH, rng), drawn(topology, LENGTH, rng)
@@ -149,7 +149,7 @@ def read(belief: Belief, values: np.ndarray, places: np.ndarray, *link: Belief) 
 
 
 def costs(places: int) -> Section:
-    """Return a table of time and memory on a large map, with and without a link of quantities."""
+    """Return a table of the time and memory that a link between quantities takes on a large map."""
     topology = make_grid(places // 100, 100, 1.0)
     rng = rng_of("costs", places)
     values = topology.points @ rng.normal(size=2) + rng.normal(size=topology.n)

@@ -65,7 +65,7 @@ class Seen:
 
 
 class Disk:
-    """Small disk for the run directory that can be filled.
+    """Small disk that holds the run directory and can be filled.
 
     If this process may not mount a disk, the size of the node's files is limited instead.
     """

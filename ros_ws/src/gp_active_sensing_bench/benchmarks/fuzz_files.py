@@ -238,7 +238,7 @@ FORMATS: dict[str, Callable[[Path], Try]] = {
         for salvage in (False, True)
     },
 }
-"""Function for each format that returns a reader of damaged files in a folder."""
+"""For each format, a function that returns a reader of damaged files in a folder."""
 
 
 def spoilt(data: bytes, rng: random.Random) -> bytes:

@@ -105,7 +105,7 @@ def field_of(name: str, number: int) -> Field:
 
 @cache
 def sources() -> dict[str, Any]:
-    """Return the function that makes field `number`, for each data set by name."""
+    """Return, by data set, the function from the number of a field to the field."""
     fields = {name: one.field for name, one in data_sets().items()}
     fields |= {name: one.field for (name, mode), one in arenas(1, 1).items() if mode == MOVES}
     return fields

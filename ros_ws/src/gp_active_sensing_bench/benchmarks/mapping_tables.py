@@ -55,7 +55,7 @@ class Results:
         self.reference = reference
 
     def of(self, cell: Cell, label: str) -> dict[int, Row]:
-        """Return the results of a policy by number of the mission."""
+        """Return the results of a policy by the number of the mission."""
         return self._by.get((cell, label), {})
 
     def values(self, cell: Cell, label: str, key: str) -> np.ndarray:

@@ -123,7 +123,7 @@ def mondays() -> tuple[Roads, np.ndarray]:
 
 
 def draws(name: str, scale: int, noise: float) -> RoadFields:
-    """Return draws of a Gaussian process; `scale` = index of its length-scale in the belief."""
+    """Return draws of a Gaussian process; `scale` = index of its length-scale in `BELIEFS`."""
     roads, _ = traffic("tampines")
     belief = belief_of("tampines", noise_std=(noise,))
     root = _root(scale)
@@ -153,7 +153,7 @@ def weeks() -> RoadFields:
 
 
 def quarters(name: str, title: str) -> RoadFields:
-    """Return quarter-hours of simulated traffic, except the first, which was used for learning."""
+    """Return a field for each simulated quarter-hour but the first, which was used for learning."""
     roads, values = traffic(name)
     blocks = (0,) * (len(values) - 1)
     belief = belief_of(f"{name}_slot")

@@ -65,7 +65,7 @@ class Missions:
     def over(
         self, policy: str, key: str, column: int, less: str = REFERENCE, *, blocks: bool
     ) -> tuple[float, float, int]:
-        """Return mean, standard error and number of the differences of fields, or of blocks."""
+        """Return mean, standard error and number of the differences, one per field or block."""
         groups: dict[int, list[float]] = defaultdict(list)
         for field, value in self.differences(policy, key, column, less).items():
             groups[self.blocks[field] if blocks else field].append(value)
@@ -117,7 +117,7 @@ def pair_rows(
 
 
 def cost_rows(name: str, missions: Missions) -> list[list[object]]:
-    """Return a row for each policy: kilometres at each budget, planning time [s]."""
+    """Return a row for each policy: the kilometres at each budget, and the planning time [s]."""
     rows: list[list[object]] = []
     for policy in missions.policies:
 
@@ -133,7 +133,7 @@ def cost_rows(name: str, missions: Missions) -> list[list[object]]:
 
 
 def network_rows(networks: Mapping[str, Missions]) -> list[list[object]]:
-    """Return for each policy the difference from the reference, averaged over networks [%]."""
+    """Return a row for each policy: difference from the reference, averaged over networks [%]."""
     rows: list[list[object]] = []
     for policy in dict.fromkeys(p for found in networks.values() for p in found.policies):
         if policy == REFERENCE or not all(found.fields(policy) for found in networks.values()):

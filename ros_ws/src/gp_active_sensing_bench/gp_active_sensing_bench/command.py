@@ -182,7 +182,7 @@ def end_lines(
 ) -> list[str]:
     """Return lines with the table of the first metric, notes, and the paths of the files.
 
-    With `differences`, the table of differences to the baseline follows.
+    With `differences`, the table of differences from the baseline follows.
     """
     from gp_active_sensing_bench import tables_of
     from gp_active_sensing_bench.tables import to_text

@@ -58,7 +58,7 @@ def report_page(directory: Path) -> Path | None:
 
 
 def tables_of(loaded: ExperimentRecords) -> list[MetricTable]:
-    """Return two tables for each metric: values, and paired differences to the baseline."""
+    """Return two tables for each metric: values, and paired differences from the baseline."""
     tables = []
     for metric in metrics_of(loaded.config.metrics, loaded.records):
         tables.append(summary(loaded.records, metric, loaded.experiment.at))

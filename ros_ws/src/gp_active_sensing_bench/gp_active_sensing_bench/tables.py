@@ -103,7 +103,7 @@ def summary(records: Sequence[Record], metric: str, at: Sequence[int]) -> Metric
 def differences(
     records: Sequence[Record], metric: str, at: Sequence[int], baseline: str
 ) -> MetricTable:
-    """Return a table of mean differences to a baseline policy on the same seeds.
+    """Return a table of mean differences from a baseline policy on the same seeds.
 
     `at` has the numbers of readings for the columns. The baseline policy has no row.
 

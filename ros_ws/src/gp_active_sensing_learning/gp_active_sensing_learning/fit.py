@@ -189,9 +189,9 @@ def _search(model: Model, start: FloatArray) -> tuple[float, FloatArray]:
 def _without(model: Model, at: FloatArray) -> float:
     """Return the smallest negative log posterior of the model without `place_std`.
 
-    `at` is the optimum of the model with `place_std`. The search begins at several
-    points near `at`. At one point, the noise variance includes the variance of `place_std`. At
-    another point, the length-scales are shorter.
+    `at` is the optimum of the model with `place_std`. The search begins at several points near
+    `at`. At one point, the noise variance includes the variance of `place_std`. At another point,
+    the length-scales are shorter.
     """
     noise = at[:-1].copy()
     if model.problem.noise is None:

@@ -10,9 +10,9 @@ extreme than softmax(L). If two kernels differ by 20 nats, the better kernel has
 0.97 for s = 0.5, 1 or 2.
 
 Two kernels may have equal local ELBOs that lie thousands of nats above all others. q(g) then
-prefers one of the two kernels, because the prior penalises one large g less than two. For s = 1 and
-a third kernel 5000 nats below, the two kernels have q* = 0.88 and 0.12. softmax(L) would give 0.5
-to each.
+prefers one of the two kernels, because the prior penalises one large entry of g less
+than two large entries. For s = 1 and a third kernel 5000 nats below, the two kernels have q* = 0.88
+and 0.12. softmax(L) would give 0.5 to each.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ def _best_gaussian(L: FloatArray, s: float, seed: int) -> tuple[FloatArray, Floa
 
 
 def _raised(L: FloatArray, s: float, points: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return mean and precision of q(g) at an optimum, while L grows from small values."""
+    """Return mean and precision of q(g) at the optimum that is tracked while L is scaled up."""
     mean, precision = np.zeros(L.size), np.eye(L.size) / s**2
     share = min(1.0, 1.0 / max(-float(L[-1]), 1.0))
     while share < 1.0:
@@ -204,7 +204,7 @@ def _root(precision: FloatArray) -> FloatArray:
 
 
 def _points(K: int, count: int, seed: int) -> FloatArray:
-    """Return N standard normal points (N, K). N is a power of two of at least `count` / K."""
+    """Return quasi-random normal points (N, K). N is a power of two, at least `count` / K."""
     from scipy.stats import qmc  # a slow import
 
     power = max(_LEAST, math.ceil(math.log2(count / K)))

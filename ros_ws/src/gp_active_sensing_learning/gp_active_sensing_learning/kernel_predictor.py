@@ -21,7 +21,7 @@ SAMPLES = 32
 
 
 def drawn(fit: KernelFit, samples: int, seed: int) -> FloatArray:
-    """Return (S, P) samples of q(θ) in pairs around the mean; (1, P) for a point q(θ)."""
+    """Return (S, P) samples of q(θ) in symmetric pairs about the mean; (1, P) for a point q(θ)."""
     if fit.point:
         return fit.theta_mean[None]
     half = np.random.default_rng([seed, fit.composite.size]).standard_normal(

@@ -245,7 +245,7 @@ class TrafficRobot(SimulatedRobot):
         self._sumo_ns += self._step_ns
 
     def _on_it(self, index: int) -> int:
-        """Return the time [ns] at which `_PART` of the road `index` of the path is driven."""
+        """Return the time [ns] at which the fraction `_PART` of a road in the path is driven."""
         begun, ended = self._progress
         share = (max(begun, index + _PART) - begun) / max(ended - begun, 1e-9)
         return self._sumo_ns + int(min(1.0, share) * self._step_ns)

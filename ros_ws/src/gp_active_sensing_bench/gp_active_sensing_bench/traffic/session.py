@@ -115,7 +115,7 @@ class Session:
 
 
 def _load() -> Any:
-    """Import libsumo. Undo the changes of PROJ's environment variables by this import."""
+    """Import libsumo. Undo the changes that the import makes to PROJ's environment variables."""
     before = {name: os.environ.get(name) for name in _PROJ}
     try:
         return importlib.import_module("libsumo")

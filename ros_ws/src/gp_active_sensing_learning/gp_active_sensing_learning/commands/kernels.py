@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class KernelOptions:
-    """Options of the command `learn` that require ``--kernels``; None = not given."""
+    """Options of the command `learn` that require ``--kernels``; None = the option is not given."""
 
     kernels: str | None
     inputs: str | None

@@ -71,7 +71,7 @@ class RowRequest:
 
     @property
     def of_bag(self) -> dict[str, str]:
-        """Given options that only apply to bags, by name."""
+        """Options that the user has given and that apply only to bags, by name."""
         names = ("reading_topic", "reading_field", "pose_topic")
         return {name: text for name in names if (text := getattr(self, name))}
 

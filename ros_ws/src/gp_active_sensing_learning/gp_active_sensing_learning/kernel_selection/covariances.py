@@ -16,7 +16,10 @@ from gp_active_sensing_learning.kernel_selection.group import shape_of
 
 @dataclass(frozen=True)
 class _Leaves:
-    """The l terms of all kernels that have one base kernel: index of the kernel, indices in θ."""
+    """The l terms, among those of all kernels, that have the same base kernel.
+
+    The fields are the index of each term's kernel, and the indices of its parameters in θ.
+    """
 
     kernels: Any  # (l,)
     lengths: Any  # (l, d)
@@ -115,7 +118,7 @@ class Covariances:
         return self._joined(theta, torch.cat(parts))
 
     def _warped(self, base: BaseKernel, leaves: _Leaves, theta: Any, X: Any) -> Any:
-        """Return the inputs (l, n, d or 2d) of l terms, scaled so that squared distances are r²."""
+        """Return the scaled inputs (l, n, d or 2d), whose squared distances are the kernel's r²."""
         rows = leaves.kernels[:, None]
         lengths = torch.exp(theta[rows, leaves.lengths])[:, None, :]
         periods = torch.exp(theta[rows, leaves.periods])[:, None, :]

@@ -5,9 +5,9 @@ r"""Local ELBOs of many kernels. [Teng2020, Eq. 9].
     - KL[q(u_i)q(\theta_i) \| p(u_i|\theta_i)p(\theta_i)]
 
 with ``A_x = chol(K_UU)⁻¹ k_U(x)``. K_UU and k_U(x) are the covariances of the inducing inputs with
-themselves and with x. The trace term is included [Teng2020, App. C.1]. Whitening
-replaces the inducing variables u by ``v = chol(K_UU)⁻¹ u`` with prior ``N(0, I)``. The divergence
-of q(v) from this prior does not depend on θ.
+themselves and with x. The trace term is included [Teng2020, App. C.1]. Whitening replaces the
+inducing variables u by ``v = chol(K_UU)⁻¹ u`` with prior ``N(0, I)``. The divergence of q(v) from
+this prior does not depend on θ.
 
 With Gaussian noise, the best q(u) given q(θ) is Gaussian. Its natural parameters are sums over the
 rows (`Sums`). A sample of the rows gives a natural gradient [Hensman2013, Sec. 3].

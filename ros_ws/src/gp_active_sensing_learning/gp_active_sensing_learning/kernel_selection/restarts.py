@@ -191,7 +191,7 @@ class Restarts:
         return self.names[self.member(i).kernel]
 
     def best(self, bound: Any) -> dict[str, float]:
-        """Return the largest bound by kernel; `bound` (K,) has those of the active restarts."""
+        """Return the largest bound of each kernel. `bound` (K,) has those of active restarts."""
         found = {name: math.nan for name in self.names}
         numbers, values = self.state.number.tolist(), bound.tolist()
         for part in self._waiting:
@@ -234,10 +234,11 @@ class Restarts:
         self.prepare()
 
     def race(self, share: float) -> bool:
-        """Drop the worse restarts after a fraction `share` of all steps. Return True if any.
+        """Drop the worse restarts after a fraction `share` of all steps.
 
-        Successive halving [Jamieson2016] keeps ``ceil(S / 2^h)`` of the S restarts of a kernel
-        after h halvings. Waiting restarts are ranked with the active restarts.
+        Return True if a restart was dropped. Successive halving [Jamieson2016] keeps
+        ``ceil(S / 2^h)`` of the S restarts of a kernel after h halvings. Waiting restarts are
+        ranked with the active restarts.
         """
         halvings = sum(share >= at for at in RACE)
         placed: dict[int, list[tuple[float, int]]] = {}

@@ -48,11 +48,11 @@ _CURVED = 256
 _ESTIMATES = 8
 """Number of samples of θ for an estimate of a bound."""
 _PASSED = 1_000_000
-"""Largest number of rows times number of samples of θ for the bound at the end of a stage. At
-least two samples are used."""
+"""Largest product of the numbers of rows and of samples of θ, for the bound at the end of a stage.
+At least two samples are used."""
 _FEW, _MOST = 20_000, 256
-"""A stage with few rows uses more samples of θ: number of rows times number of samples that is then
-reached, and largest number of samples."""
+"""A stage with few rows uses more samples of θ. The constants are the product of rows and samples
+that is then reached, and the largest number of samples."""
 
 
 class Training:
@@ -120,7 +120,7 @@ class Training:
     # -- the steps -----------------------------------------------------------------------------
 
     def _optimise(self, limit: int, phase: str) -> None:
-        """Take steps up to number `limit` of the stage, or until all restarts have converged."""
+        """Take steps until the stage has had `limit` steps, or all restarts have converged."""
         population = self.population
         population.set_full(phase == "full")
         if not population.going:

@@ -93,7 +93,7 @@ class ModelCheck:
 def check(
     model: KernelModel, rows: Dataset, kernels: list[int] | None = None, *, samples: int, seed: int
 ) -> ModelCheck:
-    """Predict at most `MOST_ROWS` random rows with an average over `kernels`; None = all.
+    """Predict at most `MOST_ROWS` random rows with an average over `kernels`; None = all kernels.
 
     `seed` determines the rows and the samples of θ.
 
@@ -120,9 +120,9 @@ def check(
 
 
 def _seen(model: KernelModel, rows: Dataset, order: list[int]) -> bool:
-    """Return whether the model was learned from `rows`. Compare the digest of the numbers.
+    """Return whether the model was learned from `rows`, by the digest of the numbers.
 
-    Older models have no digest: compare the number and the source of the rows.
+    Older models have no digest. For them, the number and the source of the rows are compared.
     """
     if len(rows) != model.rows:
         return False
@@ -286,8 +286,7 @@ def alike(
     The `FIRST` most probable kernels are compared. Two kernels agree if their covariances at the
     means of q(θ) differ by less than one per cent. They also agree if their local ELBOs differ by
     less than 1 nat and their predictions differ by less than a tenth of the predicted standard
-    deviation.
-    Each kernel joins the most probable kernel with which it agrees.
+    deviation. Each kernel joins the most probable kernel with which it agrees.
     """
     first = min(FIRST, len(model.fits))
     points = model.scaling.inputs(X[np.linspace(0, len(X) - 1, min(_POINTS, len(X))).astype(int)])

@@ -33,7 +33,7 @@ from gp_active_sensing_learning.report.kernel_payload import kernel_payload, out
 AVERAGED = 12
 """Largest number of kernels over which a prediction on the page averages."""
 _ENOUGH = 0.995
-"""Total probability that suffices: no further kernel is added to the average when it is reached."""
+"""Kernels are added to an average until their total probability reaches this value."""
 SAMPLES = 16
 """Largest number of samples of θ for a prediction."""
 _LEAST_SAMPLES, _WORK = 4, 2048

@@ -22,7 +22,7 @@ from gp_active_sensing_learning.report.kernel_check import (
 BARS, LINES, MATRIX = 16, 8, 24
 """Largest number of kernels in the bar chart, in the line chart, and in the matrix."""
 _FEW, _LEAST = 6, 0.001
-"""Number of bars that are always drawn, and smallest probability of a kernel with another bar."""
+"""Smallest number of bars. A further kernel has a bar if its probability is at least `_LEAST`."""
 _FAINT = 40
 """Largest number of kernels with a faint line in the background of the chart of bounds."""
 _TRACE = 160
@@ -60,7 +60,7 @@ def output_of(model: KernelModel) -> str:
 
 
 def _belief(model: KernelModel) -> dict[str, Any]:
-    """Return the probabilities of the most probable kernels, and sums over all other kernels."""
+    """Return the probabilities of the most probable kernels, and their sum over the others."""
     belief = model.belief
     larger = np.maximum(belief.probabilities, belief.softmax)
     count = min(max(int((larger >= _LEAST).sum()), _FEW), BARS, len(larger))
