@@ -69,8 +69,8 @@ def routes(draws: int, budgets: Sequence[int]) -> Section:
 def mission(name: str, number: int, policy: str, moves: int) -> tuple[float, float, float]:
     """Return three figures of a mission.
 
-    The figures are the actual divided by the predicted error at the end, this ratio after ten read
-    places, and the coverage of the intervals at unread places at the end.
+    The figures are the actual error divided by the predicted error at the end, this ratio after ten
+    read places, and the coverage of the intervals at unread places at the end.
     """
     field = arenas(1, 1)[name, MOVES].field(number)
     step, known = step_of(field.topology), field.known

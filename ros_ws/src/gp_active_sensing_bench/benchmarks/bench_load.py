@@ -220,7 +220,7 @@ def _mean(samples: Sequence[dict[str, float]], key: str) -> float:
 
 
 def _per_reading(samples: Sequence[dict[str, float]]) -> float:
-    """Return the computing time per reading of the threads that process readings [ms]."""
+    """Return the mean computing time that a reading takes in the node's threads [ms]."""
     first, last = samples[0], samples[-1]
     spent = sum(last[key] - first[key] for key in ("cpu_main", "cpu_mission"))
     return 1e3 * spent / max(1.0, last["received"] - first["received"])

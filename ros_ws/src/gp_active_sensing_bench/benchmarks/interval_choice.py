@@ -87,7 +87,7 @@ def varied(name: str) -> Iterator[None]:
 
 
 def drawn(kind: str, number: int) -> Field:
-    """Return a random field with mean 10 and standard deviation 1, or log-normal if `skewed`."""
+    """Return a random field: mean 10, standard deviation 1, or log-normal for the kind `skewed`."""
     topology = make_grid(24, 20, 1.0, neighbours=8, name="plane")
     parts = {"two scales": [(0.7, "matern32", 15.0), (0.3, "matern32", 2.5)]}.get(kind)
     parts = parts or [(1.0, *KINDS.get(kind, ("matern32", 5.0)))]

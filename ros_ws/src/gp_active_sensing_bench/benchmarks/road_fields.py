@@ -136,7 +136,7 @@ def draws(name: str, scale: int, noise: float) -> RoadFields:
 
 @lru_cache(maxsize=2)
 def _root(scale: int) -> np.ndarray:
-    """Return the symmetric square root of the correlation matrix for candidate `scale`."""
+    """Return the symmetric root of the correlation matrix; `scale` = index of its length-scale."""
     features = traffic("tampines")[0].features
     lengths = np.array([BELIEFS["tampines"]["length_scales"][scale]])
     values, vectors = np.linalg.eigh(build_kernel("se").correlation(features, features, lengths))

@@ -62,7 +62,7 @@ class ExperimentRecords:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Notes on missing trials, ignored records, warnings, versions, and constant fields."""
+        """Notes on missing trials, warnings, and other facts that a reader of the tables needs."""
         notes = [self.cut_short] if self.cut_short else []
         if self.other:
             notes.append(

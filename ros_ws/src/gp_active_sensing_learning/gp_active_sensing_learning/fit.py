@@ -223,8 +223,8 @@ WAYS = ("grid", "paper", "point")
 CANDIDATES = 7
 """Number of candidate length-scales in a grid."""
 NOISE_SHARES, OWN_SHARE = (0.2, 0.8), 0.5
-"""Candidate fractions of the unexplained variance that is assigned to the noise, and the fraction
-that is assigned to the independent component."""
+"""Fractions of the unexplained variance: two candidates for the noise, and one value for the
+independent component."""
 _LEAST, _MOST = math.log(2.0), math.log(8.0)
 """Limits of the logarithm of the largest factor in a grid."""
 

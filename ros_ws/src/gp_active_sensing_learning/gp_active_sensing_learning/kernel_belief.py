@@ -10,9 +10,9 @@ extreme than softmax(L). If two kernels differ by 20 nats, the better kernel has
 0.97 for s = 0.5, 1 or 2.
 
 Two kernels may have equal local ELBOs that lie thousands of nats above all others. q(g) then
-prefers one of the two kernels, because the prior penalises one large entry of g less
-than two large entries. For s = 1 and a third kernel 5000 nats below, the two kernels have q* = 0.88
-and 0.12. softmax(L) would give 0.5 to each.
+prefers one of the two kernels, because the prior penalises one large entry of g less than
+two large entries. For s = 1 and a third kernel 5000 nats below, the two kernels have q* = 0.88 and
+0.12. softmax(L) would give 0.5 to each.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from gp_active_sensing_learning.problem import (
 _SMOOTHNESS = {"matern12": 0.5, "matern32": 1.5, "matern52": 2.5}
 _LOG_2PI = math.log(2.0 * math.pi)
 _JITTERS = (0.0, 1e-8, 1e-7)
-"""Values that are added to the diagonal on trial, until the matrix is positive definite."""
+"""Values that are tried as an addition to the diagonal until the factorisation succeeds."""
 
 
 class _GraphMatern(gpytorch.kernels.Kernel):  # type: ignore[misc]
@@ -133,7 +133,10 @@ class Model:
         return np.asarray(VAGUE**2 * self.problem.basis.T @ weights)
 
     def _factor(self, parameters: FloatArray, rest: Any) -> tuple[Any, Any]:
-        """Return the Cholesky factor (m, m) of the covariance of z̄, and the noise variance."""
+        """Return a Cholesky factor (m, m) and the noise variance.
+
+        The factor is that of the covariance of the places' mean readings.
+        """
         problem = self.problem
         with torch.no_grad():
             lengths = torch.as_tensor(parameters[: problem.scales]).reshape(1, -1)

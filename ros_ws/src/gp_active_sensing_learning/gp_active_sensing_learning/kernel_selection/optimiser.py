@@ -202,7 +202,7 @@ class Optimiser:
         state.linear = torch.lerp(state.linear, safe, share_of[:, None])
 
     def _adam(self, state: State, k: int, gradient: Any, pace: float) -> None:
-        """Update `state.variables[k]` with Adam. Each kernel has its own rate. [Kingma2015]."""
+        """Update `state.variables[k]` with Adam and the kernels' step sizes. [Kingma2015]."""
         first, second = state.moments[k], state.moments[k + 3]
         shape = (-1, *([1] * (gradient.dim() - 1)))
         steps = state.steps.double().reshape(shape)

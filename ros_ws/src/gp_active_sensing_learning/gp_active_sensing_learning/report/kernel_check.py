@@ -120,7 +120,7 @@ def check(
 
 
 def _seen(model: KernelModel, rows: Dataset, order: list[int]) -> bool:
-    """Return whether the model was learned from `rows`, by the digest of the numbers.
+    """Return whether the model was learned from `rows`, by comparison of the digests.
 
     Older models have no digest. For them, the number and the source of the rows are compared.
     """
