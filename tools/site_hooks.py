@@ -51,7 +51,7 @@ API = {
 MEMBERS = {
     "loop.SensingLoop": "[ask, tell, moved, belief_of, amend, reject, advance, wants, costs]"
 }
-"""Members that the API reference shows, for classes with further members for internal use."""
+"""Members of classes that the API reference shows. Their other members are for internal use."""
 MODULES = (
     "types", "topology.base", "topology.grids", "planning.base", "planning.tour", "kernels.base",
     "sim.scenario", "sim.runner", "export.field_map", "config", "errors",

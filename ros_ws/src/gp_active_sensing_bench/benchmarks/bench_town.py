@@ -1,4 +1,4 @@
-"""Measure the planning time of a stage of ⟨α,ε⟩-BAL on the town, with N' = 5 and S = 5."""
+"""Measure the planning time of ⟨α,ε⟩-BAL in the scenario ``town``, with N' = 5 and S = 5."""
 
 from __future__ import annotations
 

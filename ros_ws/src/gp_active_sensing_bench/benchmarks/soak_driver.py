@@ -1,4 +1,4 @@
-"""Simulated robot for a long mission, with the clock of the node and with bad messages.
+"""Simulated robot for a long mission. It also publishes the node's clock, and bad messages.
 
 The simulated time runs as fast as the node can follow.
 """
@@ -34,11 +34,11 @@ READINGS, POSES = 30, 1
 DRIVE = 2
 """Number of batches without readings on the way to a waypoint."""
 STAY = 9
-"""Number of batches at a waypoint before waiting for the node."""
+"""Number of batches at a waypoint before the robot waits for the node."""
 MOST = 1500
 """Largest number of readings for one waypoint."""
 WAITING_PAUSE = 0.05
-"""Wall-clock time between two batches while waiting for the node [s]."""
+"""Wall-clock time between two batches while the robot waits for the node [s]."""
 POLL = 0.002
 MOST_SETTLING = 2.0
 """Longest wait until the node is idle [s]."""
@@ -116,7 +116,7 @@ class Driver:
             self._clients[name].call_async(Trigger.Request())
 
     def set_clock(self, step_ns: int = 0) -> None:
-        """Step the clock forward, and publish a pose."""
+        """Change the clock by `step_ns`, and publish the new time and a pose."""
         self.now_ns += step_ns
         self._clock.publish(Clock(clock=outputs.time_of(self.now_ns)))
         self._poses.publish(_pose(self.now_ns, self.x, self.y))

@@ -166,7 +166,7 @@ class Experiment:
     Args:
         config: content of the file, with the scenario and all defaults.
         trials: all trials in the order of the file.
-        at: numbers of readings for the columns of the tables.
+        at: number of readings of each column of the tables.
     """
 
     config: ExperimentConfig
@@ -181,7 +181,7 @@ def key_of(scenario: Mapping[str, Any]) -> str:
 
 
 def _marked(scenario: Scenario) -> Scenario:
-    """Return the scenario with a checksum of the kernel model, which becomes part of the key."""
+    """Return the scenario with a checksum of its kernel model, for the key of the trial."""
     with contextlib.suppress(ConfigError):  # building the belief reports the error
         return dataclasses.replace(scenario, belief=with_mark(scenario.belief))
     return scenario

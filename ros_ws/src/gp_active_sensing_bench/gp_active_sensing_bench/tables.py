@@ -85,7 +85,7 @@ def summary(records: Sequence[Record], metric: str, at: Sequence[int]) -> Metric
     Args:
         records: records of an experiment, in the order of the rows.
         metric: name of the metric.
-        at: numbers of readings for the columns. A mission with a budget in readings counts only in
+        at: number of readings of each column. A mission with a budget in readings counts only in
             the column of that budget. All other missions count in each column.
 
     Raises:
@@ -105,7 +105,7 @@ def differences(
 ) -> MetricTable:
     """Return a table of mean differences from a baseline policy on the same seeds.
 
-    `at` has the numbers of readings for the columns. The baseline policy has no row.
+    `at` has the number of readings of each column. The baseline policy has no row.
 
     Raises:
         UnknownNameError: no metric has this name.

@@ -125,7 +125,7 @@ class LiveTraffic:
         self.vehicle.drive([names[p] for p in path], [names[p] for p in then])
 
     def give_up(self) -> tuple[Visit, ...]:
-        """Put the robot at the end of its path. Return the remaining edges without values."""
+        """Put the robot at the end of its path. Return the skipped edges, which have no speed."""
         self.vehicle.notes.append(
             f"{self._running().time:g} s: the drive took longer than {self.traffic.patience:g} s; "
             "the probe was put at its waypoint, without a reading"

@@ -1,4 +1,4 @@
-"""SUMO's network compared with the map, and the mean speed of the cars on each edge."""
+"""Comparison of SUMO's network with the map, and mean speed of the cars on each edge."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class EdgeSpeeds:
         self._before: deque[FloatArray] = deque(maxlen=_BUCKETS)
 
     def note(self) -> None:
-        """Add the last step of the simulation. The cost is O(number of lanes).
+        """Add the last step of the simulation to the mean speeds. The cost is O(number of lanes).
 
         The mean is computed from lanes, because SUMO's mean speed of an edge includes empty lanes.
         """

@@ -62,7 +62,7 @@ class ProbeVehicle:
         self._next = 0
         """Index of the first edge of the path that is not completed."""
         self._entered: float | None = None
-        """Time of entering the current edge at its beginning [s]; None = not known."""
+        """Time at which the vehicle entered the current edge at its beginning [s]; None = unknown."""
         self._spoiled = False
         self._offset = 0
         """Index of an edge in SUMO's route minus its index in the path."""
@@ -114,7 +114,7 @@ class ProbeVehicle:
         self._forget()
 
     def tow(self) -> tuple[Visit, ...]:
-        """Put the vehicle at the end of its path. Return the skipped edges without a speed."""
+        """Put the vehicle at the end of its path. Return the skipped edges, which have no speed."""
         now = self._session.time
         left = tuple(Visit(k, now, None) for k in range(self._next, len(self._path)))
         self.park()

@@ -134,7 +134,7 @@ class Dataset:
         return found.hexdigest()
 
     def checked(self, *, held_out: bool = False) -> Dataset:
-        """Return a data set with a number in every column.
+        """Return a data set whose rows have a number in every column.
 
         Rows that lack a number are skipped. `notes` reports skipped rows, repeated inputs and
         constant inputs.

@@ -42,7 +42,7 @@ def open_table(path: Path) -> Table:
 def value_column(table: Table, given: str, taken: Collection[str]) -> str:
     """Return the name of the column with values.
 
-    If `given` is "", the name is value, reading or speed, or the only name that is not in `taken`.
+    If `given` is "", the name is value, reading or speed, or the only one that is not in `taken`.
 
     Raises:
         ReadingError: there is no column with values, or several are possible.
@@ -107,7 +107,7 @@ def read_table(path: Path, inputs: Sequence[str], value: str, how: ReadOptions) 
     Args:
         path: CSV file with a header.
         inputs: (d,) columns of inputs. Time stamps become hours since the first stamp.
-        value: column of outputs; "" = value, reading or speed, or the only remaining column.
+        value: column of outputs; "" = column value, reading or speed, or the only column left.
         how: options such as scale and transform of the outputs.
 
     Raises:

@@ -170,7 +170,7 @@ def domain(
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return minimum, maximum and median (d,) of the test rows' inputs, in original units.
 
-    If `check` is None, the inducing inputs of the first kernel replace those of the test rows.
+    If `check` is None, the first kernel's inducing inputs are used in place of test rows.
     """
     if check is not None:
         X = check.inputs
