@@ -62,7 +62,7 @@ class ProbeVehicle:
         self._next = 0
         """Index of the first edge of the path that is not completed."""
         self._entered: float | None = None
-        """Time at which the vehicle entered the current edge at its beginning [s]; None = unknown."""
+        """Time at which the vehicle entered the current edge at its start [s]; None = unknown."""
         self._spoiled = False
         self._offset = 0
         """Index of an edge in SUMO's route minus its index in the path."""

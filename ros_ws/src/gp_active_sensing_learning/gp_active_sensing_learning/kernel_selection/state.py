@@ -43,7 +43,7 @@ class State:
         rate: (K,) step size of Adam.
         best: (K,) largest bound so far.
         stale: (K,) number of estimates since the bound last increased.
-        cuts: (K,) number of plateaus of the bound, each of which reduced the step size.
+        cuts: (K,) number of plateaus of the bound so far.
         faults: (K,) number of infinite or NaN bounds.
         kept: values of `mean`, `raw` and `inducing` at the largest bound.
     """
