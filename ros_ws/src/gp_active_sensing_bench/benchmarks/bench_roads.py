@@ -1,6 +1,6 @@
 """Repeat Experiment 2 of the BAL paper over many fields.
 
-``--kept FOLDER`` stores results, with which an interrupted run continues.
+``--kept FOLDER`` stores results, from which an interrupted run continues.
 """
 
 from __future__ import annotations

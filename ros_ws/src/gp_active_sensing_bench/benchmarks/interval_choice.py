@@ -37,7 +37,7 @@ COUNTS, BUDGETS = (10, 20, 40, 60), (60, 120)
 EARLY = (10, 25)
 """Numbers of read places after which the map of a running lawnmower mission is scored."""
 SLOW = ("San Jose", "Tampines", "Monaco", "town 7")
-"""Data sets on large networks, which are left out."""
+"""Data sets that are left out, because their networks are large."""
 TOO_LARGE = 1.2
 """Ratio of actual to predicted error above which a prediction counts as wrong."""
 NOW = "now"

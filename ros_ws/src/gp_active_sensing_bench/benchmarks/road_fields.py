@@ -83,7 +83,7 @@ BELIEFS: dict[str, dict[str, Any]] = {
 PAPER = (60, 120, 180, 240)
 """Budgets of the paper for 775 segments [readings]."""
 SENSORS = (25, 50, 75, 100)
-"""Budgets for the 325 detectors of San Jose, with the same fractions as in `PAPER` [readings]."""
+"""Budgets for the 325 detectors of San Jose [readings]: the same fractions as those of `PAPER`."""
 DRAWS = 40
 REACH = 3000.0
 """Largest distance of a move between detectors in San Jose [m]."""

@@ -1,4 +1,4 @@
-"""Missions on road fields, whose maps are scored after several numbers of readings.
+"""Missions on road fields. The map of a mission is scored after several numbers of readings.
 
 Field, start and noise depend only on the numbers of field and start. The first crossing of a
 segment with a value is a reading. Later crossings of the segment are not.

@@ -112,7 +112,7 @@ def one_field_notes(
 
 
 def load_records(directory: Path | str) -> ExperimentRecords:
-    """Read the directory of an experiment, which may be incomplete.
+    """Read the directory of an experiment. The experiment may be incomplete.
 
     Raises:
         RunError: the directory is missing or belongs to no experiment, or a line is damaged.

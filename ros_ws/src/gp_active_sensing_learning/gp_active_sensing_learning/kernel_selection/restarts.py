@@ -290,7 +290,7 @@ class Restarts:
     # -- results and checkpoints ---------------------------------------------------------------
 
     def fit(self, i: int, bound: float, mean: Any, root: Any) -> KernelFit:
-        """Return the fit of active restart i, with mean (M,) and factor (M, M) of q(u)."""
+        """Return the fit of active restart i; `mean` (M,) and `root` (M, M) belong to q(u)."""
         member = self.member(i)
         composite = self.composites[member.kernel]
         size = composite.size
