@@ -29,7 +29,7 @@ _LEAST = 1e-9
 
 @dataclass(frozen=True)
 class Fitted:
-    """Fitted hyper-parameters. The length-scale is in m, variances are in the squared field unit."""
+    """Fitted hyper-parameters: length-scale [m], and variances [squared field unit]."""
 
     kernel: str
     length_scale: float
