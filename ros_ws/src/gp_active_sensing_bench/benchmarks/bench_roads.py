@@ -129,7 +129,7 @@ COST = (
 
 
 def _errors(fields: RoadFields, missions: Missions) -> str:
-    """Return the table of errors over fields, and the table over blocks of fields close in time."""
+    """Return tables of errors as text: over fields, and over blocks of fields close in time."""
     columns = tuple(f"{n} readings" for n in fields.checkpoints)
     head = ("fields", "", *columns, "fields / units / missions")
     make = partial(error_rows, fields.name, missions)

@@ -230,7 +230,7 @@ _LEAST, _MOST = math.log(2.0), math.log(8.0)
 
 
 def factors(estimate: HyperParameterEstimate, way: str) -> FloatArray:
-    """Return the (K,) factors on the estimated length-scale that give the candidate length-scales.
+    """Return the (K,) ratios of the candidate length-scales to the estimated length-scale.
 
     Args:
         estimate: the estimate.

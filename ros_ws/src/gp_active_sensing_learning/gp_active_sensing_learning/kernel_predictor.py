@@ -15,7 +15,7 @@ from gp_active_sensing_learning.kernel_belief import SAMPLES as DRAWS
 from gp_active_sensing_learning.kernel_belief import kernel_belief
 
 _BLOCK = 2_000_000
-"""Largest number of entries in a matrix (inducing inputs, rows), for a limit of memory."""
+"""Largest number of entries in a matrix (inducing inputs, rows), which limits the memory."""
 SAMPLES = 32
 """Default number of samples of θ for a prediction."""
 

@@ -14,8 +14,8 @@ from gp_active_sensing.kernels.grammar import BASES, MOST, base_kernel, parse
 def sentences(level: int = 3) -> tuple[Expression, ...]:
     """Return all expressions of up to `level` base kernels, as in the paper.
 
-    The levels 1, 2 and 3 have 4, 24 and 144 expressions. A level is made from all expressions of
-    the level below, by adding a base kernel to each sub-expression, and by multiplying it.
+    The levels 1, 2 and 3 have 4, 24 and 144 expressions. A level is made from the expressions of
+    the level below: a base kernel is added to a sub-expression, or multiplies it.
 
     Raises:
         ConfigError: `level` is not 1 … `MOST`.

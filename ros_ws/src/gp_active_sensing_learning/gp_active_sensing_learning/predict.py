@@ -21,7 +21,8 @@ from gp_active_sensing_learning.data.table import PLACE_COLUMNS, check_stamps, o
 from gp_active_sensing_learning.kernel_predictor import predict
 
 COLUMNS = ("mean", "std", "reading_std")
-"""Names of the columns for mean and standard deviation of the field, and of a reading."""
+"""Names of the columns for the mean and the standard deviation of the field, and for the standard
+deviation of a reading."""
 
 
 @dataclass(frozen=True)

@@ -238,7 +238,7 @@ def transformed(values: FloatArray, transform: str, where: str) -> FloatArray:
 
 
 def check_inputs(inputs: Sequence[str], known: Sequence[str], whose: str) -> None:
-    """Reject names in `inputs` that are repeated or not in `known`, with a ConfigError."""
+    """Raise ConfigError for names in `inputs` that are repeated or not in `known`."""
     for name in inputs:
         if name not in known:
             hint = suggest(name, known)

@@ -100,7 +100,8 @@ def read_csv(
         topology: the map.
         place: column with the names of places; "" = the first of `PLACE_COLUMNS` in the table, or
             the columns x and y.
-        value: column with the values; "" = column value, reading or speed, or the only column left.
+        value: column with the values; "" = ``value``, ``reading`` or ``speed``, or the only column
+            left.
         scale: factor on the values.
         snap: largest distance of a position from a place [m]; None = `usual_snap`.
         usual_snap: default of `snap` [m].

@@ -107,7 +107,7 @@ def read_table(path: Path, inputs: Sequence[str], value: str, how: ReadOptions) 
     Args:
         path: CSV file with a header.
         inputs: (d,) columns of inputs. Time stamps become hours since the first stamp.
-        value: column of outputs; "" = column value, reading or speed, or the only column left.
+        value: column of outputs; "" = ``value``, ``reading`` or ``speed``, or the only column left.
         how: options such as scale and transform of the outputs.
 
     Raises:

@@ -24,7 +24,7 @@ def train_group(
     *,
     threads: int | None = None,
 ) -> FinishedGroup:
-    """Optimise one group in this process with a number of torch threads; None = no change."""
+    """Optimise one group in this process with `threads` torch threads; None = torch's number."""
     import torch
 
     from gp_active_sensing_learning.kernel_selection.training import Training

@@ -261,7 +261,7 @@ def divergence(mean: Any, root: Any, prior_mean: Any, prior_std: Any, used: Any)
 
 
 def log_density(theta: Any, prior_mean: Any, prior_std: Any, used: Any) -> Any:
-    """Return log p(θ) (K,) for independent normals p. Entries that are not `used` count 0."""
+    """Return log p(θ) (K,) for independent normals p. Entries that are not `used` contribute 0."""
     away = (theta - prior_mean) / prior_std
     each = -0.5 * (away * away + math.log(2.0 * math.pi)) - torch.log(prior_std)
     return torch.where(used, each, torch.zeros_like(each)).sum(1)

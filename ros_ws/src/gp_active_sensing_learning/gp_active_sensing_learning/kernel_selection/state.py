@@ -229,7 +229,7 @@ class Draws:
 _DRAWS = 64
 """Number of initial values of θ that are compared for each kernel."""
 _NOISES = (0.05, 0.3)
-"""Noise standard deviations for each initial θ, relative to that of the outputs."""
+"""Noise that is tried with each initial θ, in standard deviations of the outputs."""
 _ROWS, _INDUCING = 192, 24
 """Largest number of rows, and of inducing inputs, for comparing initial values of θ."""
 _APART = 0.3

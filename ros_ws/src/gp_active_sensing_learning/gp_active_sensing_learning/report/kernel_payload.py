@@ -60,7 +60,7 @@ def output_of(model: KernelModel) -> str:
 
 
 def _belief(model: KernelModel) -> dict[str, Any]:
-    """Return the probabilities of the most probable kernels, and their sum over the others."""
+    """Return the probabilities of the most probable kernels, and the sum for all others."""
     belief = model.belief
     larger = np.maximum(belief.probabilities, belief.softmax)
     count = min(max(int((larger >= _LEAST).sum()), _FEW), BARS, len(larger))
