@@ -24,7 +24,7 @@ class BlockedPlaces:
     """Blocker of places and moves in a `SensingLoop`; used under the mission's lock.
 
     A place that was blocked more than `mission.retries` times is not chosen any more. A move is
-    blocked if a probe stalls before it, or if a controller took a far longer way around it.
+    blocked if a probe stalls before it, or if a controller drove a far longer way than planned.
     """
 
     def __init__(

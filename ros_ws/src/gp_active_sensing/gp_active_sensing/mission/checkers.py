@@ -34,7 +34,7 @@ class GoalChecker:
         self._since_ns = None
 
     def remaining(self, now_ns: int) -> float:
-        """Return the remaining waiting time [s], which is `timeout` before the wait begins."""
+        """Return the remaining waiting time [s]; before the wait begins, it is `timeout`."""
         waited = 0.0 if self._since_ns is None else 1e-9 * (now_ns - self._since_ns)
         return self.timeout - waited if waited < self.timeout else self.timeout
 
@@ -81,7 +81,7 @@ class ProgressChecker:
         self._been: set[tuple[int, ...]] = set()
 
     def forget(self) -> None:
-        """Restart the check for another waypoint."""
+        """Start the check anew for the next waypoint."""
         self._least, self._since_ns = math.inf, None
         self._been.clear()
 
@@ -127,7 +127,7 @@ class ProgressChecker:
 
 
 _ASTRAY_SECONDS, _LOOK_SECONDS = 3.0, 0.5
-"""Time off the ground before an alarm begins, and interval between checks [s]."""
+"""Time outside the ground after which an alarm begins, and interval between checks [s]."""
 
 
 class FurtherMonitor:
@@ -141,7 +141,7 @@ class FurtherMonitor:
     def __init__(self, quantities: Iterable[str], lead: str = "") -> None:
         self._lead = lead
         self._without: dict[str, set[int]] = {name: set() for name in quantities}
-        """For each further quantity, the places that were read since its last reading."""
+        """For each further quantity, the places that were visited since its last reading."""
 
     def note(self, used: Iterable[Reading]) -> None:
         """Record readings that were used."""
@@ -162,7 +162,7 @@ class FurtherMonitor:
 
 
 class GroundMonitor:
-    """Monitor of a probe's distance from the ground of its map.
+    """Monitor of a probe's distance from the ground (the free area) of its map.
 
     Args:
         limit: distance from the ground beyond which there is an alarm [m]. None = the distance

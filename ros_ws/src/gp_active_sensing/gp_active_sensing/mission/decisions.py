@@ -51,7 +51,7 @@ class Decisions:
         self.no_way = ""
         """Reason why the probe cannot drive the newest plan from its position; "" = none."""
         self._limits = loop.beyond, loop.declared
-        """Places closed by the limits, and places declared safe, at the last decision."""
+        """Places beyond the safety limits, and places declared safe, at the last decision."""
         self.consulting: ExpertQueries | None = None
         self._clock = clock
         self._journal = journal

@@ -20,9 +20,9 @@ _AGAIN = 1.25
 _MOST_TRIED = 32
 """Largest number of moves that the search for a blocked move tries."""
 _DIFFERS = 0.35
-"""Largest relative difference between a driven length and the way that explains it."""
+"""Largest relative difference at which the length of a way explains a driven length."""
 _LONGER = 1.25
-"""Factor by which the way without a move must be longer, so that the move counts as blocked."""
+"""A move can count as blocked only if the way without it is longer by this factor."""
 _AHEAD = 3
 """Number of moves ahead of a stalled probe that are checked for a doorway."""
 

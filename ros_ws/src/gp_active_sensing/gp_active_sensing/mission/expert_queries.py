@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 
 
 _MOMENT = 1e-6
-"""Smallest remaining waiting time for which a decision still waits [s]."""
+"""Time to spare up to which a decision no longer waits for answers [s]."""
 
 
 class ExpertQueries:

@@ -390,7 +390,7 @@ class _Builder:
 def _first_map(
     config: ActiveSensingConfig, run: RunDirectory | None, first: FirstMap | None, *, begun: bool
 ) -> LivePlaces:
-    """Return the places of a resumed run's stored map, or of the first received map."""
+    """Return the places of a resumed run's stored map; for a new run, of the first received map."""
     if run is not None and begun:
         return FirstMap.of(config.map, kept_map(run.path)).places
     if first is None:
@@ -415,14 +415,13 @@ def _consulting(
 
 
 def _named(journal: Callable[[Event], None], name: str, event: Event) -> None:
-    """Write an event to the journal under the name of a probe."""
     journal(event.of_probe(name))
 
 
 def _radius(
     config: ActiveSensingConfig, scenario: Mapping[str, Any] | None, matcher: MapMatcher
 ) -> float:
-    """Return the largest distance to a waypoint at which a probe has arrived [m]."""
+    """Return the distance to its waypoint up to which a probe counts as arrived [m]."""
     if config.mission.arrival_radius is not None:
         return config.mission.arrival_radius
     if _is_live(scenario):

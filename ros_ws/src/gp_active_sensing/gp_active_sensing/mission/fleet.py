@@ -19,7 +19,7 @@ LEFT = "left: "
 OFF_LIST = "taken off the list"
 """Reason why a probe takes no part in the mission: the parameter `probes` lacks its name."""
 ALARM_SECONDS = 10.0
-"""Smallest time without a pose after which an alarm begins [s]."""
+"""Time without a pose after which an alarm begins [s]."""
 SILENT = "silent for"
 """Prefix of the reason text of a silent probe. Such a probe rejoins with its next pose."""
 

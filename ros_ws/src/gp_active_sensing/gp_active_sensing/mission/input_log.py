@@ -13,7 +13,7 @@ clock    time of the monotonic clock [s]
 took     used messages: ``p`` (pose), ``r`` (reading), ``a`` (answer of an expert) or ``b``
          (battery), probe, stamp [ns], time between arrival and `clock` [µs], then the other fields
          of the class (`Pose`, `RawReading`, …) in their order; defaults at the end are omitted
-quiet    first and last of the steps without messages and events since the previous frame
+quiet    times of the first and last step without messages or events since the previous frame
 events   events of the journal
 config   changed configuration
 setup    configuration and topics; only in the first frame of a mission

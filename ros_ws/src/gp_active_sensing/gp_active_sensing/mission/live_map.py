@@ -1,4 +1,4 @@
-"""Live map of a mission: convert occupancy grids from a topic to places.
+"""Live map of a mission: convert the occupancy grids of a topic into places.
 
 The conversion may take a second on a large map, so it runs without the mission's lock. If the
 places have changed, the grid is stored in the run directory and the change is journalled. The

@@ -65,7 +65,7 @@ def adjust(parts: MissionComponents, before: ActiveSensingConfig, now: ActiveSen
 
 
 def _log_changes(before: ActiveSensingConfig, now: ActiveSensingConfig) -> None:
-    """Log the changed parameters, without the budget: the mission logs its budget."""
+    """Log the changed parameters except the budget, which the mission logs."""
     changes = []
     for name in LIVE:
         old, new = (reduce(getattr, name.split("."), config) for config in (before, now))

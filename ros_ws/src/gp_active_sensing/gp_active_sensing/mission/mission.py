@@ -497,7 +497,10 @@ class Mission:
         return missed > 0
 
     def keep_passed(self, readings: int) -> int:
-        """Count all passed places but the oldest `readings` as missed; return how many remain."""
+        """Keep the oldest passed places, at most `readings`; return their number.
+
+        The other passed places count as missed.
+        """
         numbers = sorted(n for probe in self.probes.values() for n in probe.passed.numbers)
         for probe in self.probes.values():
             for place in probe.passed.places_of(numbers[readings:]):
@@ -793,7 +796,7 @@ class Mission:
                 probe.since = self._clock()
 
     def choose_again(self) -> None:
-        """Request a new decision for all probes that rest or have turned to the end place."""
+        """Request a new decision for all probes that rest, are at the end place or drive to it."""
         self.wake_resting()
         if self.loop.remaining.readings == 0:
             return

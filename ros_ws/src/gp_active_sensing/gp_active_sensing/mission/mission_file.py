@@ -45,7 +45,7 @@ _HEAD = """\
 
 @dataclass(frozen=True)
 class MissionMap:
-    """Map of a mission, built once to check its parameters.
+    """Map of a mission, which is built once to check the map's parameters.
 
     Args:
         section: configuration section `map`, without default values.
@@ -91,7 +91,7 @@ def read_map(
 
 
 def _tried(section: dict[str, Any], *, from_file: bool) -> MissionMap:
-    """Build a map; add the computed spacing to its section, so that each run has these places."""
+    """Build a map; add the computed spacing to `section`, so that each run has the same places."""
     config = from_mapping(MapConfig, section, path="map")
     places, settled = build_settled(config)
     spacing = to_mapping(settled).get("spacing")

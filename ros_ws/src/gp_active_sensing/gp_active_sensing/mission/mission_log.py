@@ -58,7 +58,7 @@ class MissionLog:
                 self._log(probe, number, plan, self._uncertainty_now(std, weights) if known else "")
 
     def _follows(self, probe: str, number: int) -> bool:
-        """Return whether the probe's stages before `number` are recorded or a later one waits."""
+        """Return whether all stages before `number` are recorded or a later decision is queued."""
         left = self._mission.probes[probe].stages.unrecorded
         later = any(name == probe and n > number for name, n, _ in self._decided)
         return later or all(stage.number >= number for stage in left)

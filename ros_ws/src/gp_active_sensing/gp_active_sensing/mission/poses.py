@@ -167,7 +167,7 @@ class PoseTrack:
         return _between(before, following, stamp_ns)
 
     def expects_pose(self, stamp_ns: int) -> bool:
-        """Return whether a pose after a stamp [ns] may still come, since all poses are older."""
+        """Return whether all poses so far are older than a stamp [ns]."""
         return not self._stamps or self._stamps[-1] < stamp_ns
 
 

@@ -54,7 +54,7 @@ NO_POSE = "no pose yet"
 """Reason why a probe takes no part in the mission: it has sent no pose."""
 Journal = Callable[[Event], None]
 _WASTED = 0.1
-"""Largest tolerated excess of a drive over its plan, as a fraction of the planned length."""
+"""Tolerated excess of a drive over its planned length, as a fraction of this length."""
 
 
 class ProbeState:
@@ -63,8 +63,8 @@ class ProbeState:
     Args:
         name: namespace of the probe; "" for a single probe.
         arrival_radius: distance to a waypoint within which the probe has arrived [m].
-        own_budget: metres and seconds that are left to the probe, and its end place. Readings are
-            counted for the whole mission.
+        own_budget: remaining metres and seconds of the probe, and its end place. The budget of
+            readings belongs to the whole mission.
         back_to_start: True = the end place is the place of the first decision.
         off_map: distance from the ground at which an alarm starts [m]; None = see `GroundMonitor`.
         flows: True = the probe drives on when it arrives, and does not wait for the reading.
@@ -157,7 +157,7 @@ class ProbeState:
 
     @property
     def is_still(self) -> bool:
-        """True if the probe may stand still and its localisation then sends no poses."""
+        """True if the probe may be at rest and its localisation sends poses only in motion."""
         return self.ingestion.poses_only_in_motion and (
             self.target is None or self.arrival.inside(self.target)
         )
@@ -212,7 +212,7 @@ class ProbeState:
 
     @property
     def needs_reading(self) -> bool:
-        """True if the probe needs a reading before its first waypoint."""
+        """True while the probe must not set out to its first waypoint for lack of a reading."""
         wanted = self.config.wait_for_reading and self.config.follow == "waypoint"
         return wanted and not self.sensor.received and not self.stages.number
 
@@ -386,9 +386,9 @@ class ProbeState:
         return second
 
     def see(self, now_ns: int, received: float | None) -> int | None:
-        """End the stage if its place is read or missed.
+        """End the stage if its place has been read, or if no reading came in time.
 
-        Return the place to visit again after a missed reading, or None. `received` is the arrival
+        Return the place if the visit is to be repeated, otherwise None. `received` is the arrival
         of the newest message (monotonic seconds); None = no message.
         """
         plan = self.plan
@@ -511,7 +511,7 @@ class ProbeState:
     def remaining_way(self, plan: Plan) -> float:
         """Return the remaining length of a plan's way [m].
 
-        If the probe is off this way, return the shortest length of a way to the plan's last place.
+        If the probe is off this way, return the length of the shortest way to the last place.
         """
         here = self.standing()
         if here is not None and here not in plan.path:
@@ -523,7 +523,7 @@ class ProbeState:
         """Return why the probe must not continue to its waypoint; "" = it may continue.
 
         A probe that has used more than planned must turn back when the remaining budget does not
-        cover its way and the way home. Seconds count only for a battery with a limit in seconds.
+        cover its way and the way home. Seconds are checked only for a battery with such a limit.
         """
         plan, drive, left = self.plan, self.drive, self.remaining
         if plan is None or left.end is None or drive.plan is not plan:
@@ -625,7 +625,7 @@ class ProbeState:
         )
 
     def arrive_home(self, now_ns: int) -> None:
-        """Charge the drive to the end place."""
+        """Record the arrival at the end place; charge the cost of the drive to the budget."""
         plan, self.stages.home, self.waypoints = self.stages.home, None, ()
         self.home = True
         self._charge(now_ns, plan, given_up=False)

@@ -116,7 +116,7 @@ class Recorder:
         self.listener: Callable[[Event], None] = lambda event: None
         """Function that is called with each written event."""
         self._sampled: tuple[int, IntArray | None] | None = None
-        """Number of places of the map, and the places used to score stages (None = all)."""
+        """Number of places of the map, and the places at which stages are scored (None = all)."""
         self._final_summary: RunSummary | None = None
 
     def begin(
@@ -312,7 +312,7 @@ class Recorder:
 
     @property
     def _newest_explained(self) -> PlacePredictability:
-        """Leave-one-out score in the newest record, perhaps one from an earlier process."""
+        """Leave-one-out score in the newest record, which an earlier process may have written."""
         figures = self.stages.figures
         return PlacePredictability.of_record(figures[-1] if figures else {})
 
@@ -454,10 +454,10 @@ class Recorder:
 
 
 def latencies(mission: Mission) -> dict[str, dict[str, float | int | None]]:
-    """Return statistics of two latencies.
+    """Return statistics of two latencies [ms].
 
-    One lasts from the arrival of a reading to its use in the belief. The other lasts from the end
-    of a visit to the choice of the next waypoint.
+    ``reading_to_belief``: from the arrival of a reading to its use in the belief.
+    ``arrival_to_waypoint``: from the end of a visit to the choice of the next waypoint.
     """
     return {
         "reading_to_belief": mission.reading_latency.summary(),

@@ -12,7 +12,7 @@ from gp_active_sensing.types import Budget, Cost, Plan
 CHANGING = "changes its battery"
 """Prefix of the reason text of a probe that waits for another battery."""
 _MARGIN = 1.5
-"""Expected relative excess of future drives over their plans, divided by the past excess."""
+"""Ratio of the expected relative excess of drives over their plans to the past excess."""
 _STEP = 0.005
 """Smallest change of the state of charge (0 to 1) that is recorded."""
 _LEARNT = 0.03

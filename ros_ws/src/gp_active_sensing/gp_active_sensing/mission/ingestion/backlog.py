@@ -99,7 +99,7 @@ class Backlog:
     def _sort(self) -> None:
         """Sort the queue by stamp, and set all arrival times to the present time.
 
-        From this time on, a reading waits as long as usual for a pose that is in a later batch.
+        A reading's wait for its pose, which may be in a later batch, begins at this time.
         """
         now = self._clock()
         found = sorted(self._kept, key=lambda message: message.what.stamp_ns)
@@ -128,9 +128,9 @@ class DuplicateFilter:
         self._single: Counter[tuple[int, float]] = Counter()
         self._windows: deque[tuple[int, int]] = deque(maxlen=most)
         self._spans: tuple[list[int], list[int]] | None = None
-        """Sorted first stamps of the windows, and the largest last stamp up to each window.
+        """Sorted first stamps of the stored windows, and the latest last stamp up to each of them.
 
-        None = a window was added since these were computed.
+        None = a window was added since these stamps were computed.
         """
 
     def __len__(self) -> int:

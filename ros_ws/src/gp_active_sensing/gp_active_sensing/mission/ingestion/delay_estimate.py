@@ -79,7 +79,7 @@ def common_delay(likelihoods: Iterable[FloatArray]) -> tuple[float, float, float
 
 
 def _between(profile: FloatArray) -> FloatArray:
-    """Interpolate a log-likelihood (K,) at F delays, by parabolas through three of its values."""
+    """Interpolate a log-likelihood (K,) of the `CANDIDATES` at the delays `_FINE` by parabolas."""
     nearest = np.round(np.arange(len(_FINE)) / _PARTS).astype(int)
     middle = np.clip(nearest, 1, len(CANDIDATES) - 2)
     before, at, after = profile[middle - 1], profile[middle], profile[middle + 1]
@@ -109,14 +109,14 @@ _NOISES = (0.001, 0.01, 0.1, 1.0)
 KEPT = 40
 """Largest number of blocks that are used: the newest blocks, since a delay may change."""
 BLOCKS = 3
-"""Smallest number of blocks for an estimate."""
+"""Number of blocks from which a delay is estimated."""
 ENOUGH = BLOCKS * FULL
 EVIDENCE = 8.0
-"""Smallest log-likelihood ratio of a reported delay to the delay 0 [nat]."""
+"""Log-likelihood ratio to the delay 0 from which an estimated delay is reported [nat]."""
 ERRORS = 3.0
-"""Smallest reported delay, as a multiple of its standard error."""
+"""Multiple of its standard error from which an estimated delay is reported."""
 LEAST = 0.2
-"""Smallest reported delay [s]."""
+"""Absolute value from which an estimated delay is reported [s]."""
 
 
 @dataclass(frozen=True)

@@ -186,7 +186,7 @@ class Ingestion(ReadingIntake):
         self.odometer.restart()
 
     def accept_gated(self) -> tuple[int, list[Reading]]:
-        """Use the gated readings; return their number and the accepted readings."""
+        """Use all gated readings; return how many were gated, and the accepted readings."""
         found = [intake.pipeline.accept_gated() for intake in self.intakes]
         return sum(n for n, _ in found), [reading for _, used in found for reading in used]
 

@@ -120,7 +120,7 @@ class ReadingIntake:
 
     @property
     def averaging(self) -> int:
-        """Number of readings in the averaging window and in the queue `nearing`."""
+        """Number of readings that wait in the averaging window or in the queue `nearing`."""
         return len(self.pipeline.window) + (0 if self.nearing is None else len(self.nearing))
 
     def process_reading(self, raw: RawReading, received: float) -> None:

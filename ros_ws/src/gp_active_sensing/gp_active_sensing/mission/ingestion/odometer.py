@@ -29,21 +29,21 @@ from collections.abc import Callable, Sequence
 from gp_active_sensing.mission.poses import Pose
 
 _CHORD, _START = 6.0, 16.0
-"""Smallest distance from the anchor that counts: in motion, and at rest [estimated σ]."""
+"""Distance from the anchor above which a chord ends: in motion, and at rest [estimated σ]."""
 _CLAIMED_CHORD, _CLAIMED_START = 0.5, 2.0
-"""Smallest distance from the anchor that counts: in motion, and at rest [published σ]."""
+"""Distance from the anchor above which a chord ends: in motion, and at rest [published σ]."""
 _GUESS = 0.25
-"""Noise that is assumed before it is estimated, as a part of the published standard deviation."""
+"""Noise that is assumed before the first estimate, as a fraction of the published σ."""
 _FOLLOWS = 10.0
 """Time constant with which the anchor follows the poses of a probe at rest [s]."""
 _MOST_FOLLOWED = 0.2
-"""Largest step of the anchor towards the pose of a probe at rest, as a part of their distance."""
+"""Largest fraction of its distance from a probe at rest that the anchor follows with one pose."""
 _RESTS, _RESTS_PER_METRE = 3.0, 20.0
-"""A probe without a new anchor for this time is at rest: minimum [s], and factor on σ [s/m]."""
+"""A probe is at rest after max(`_RESTS`, σ · `_RESTS_PER_METRE`) [s] without a new anchor."""
 _REGULAR = 1.25
 """Largest time between two consecutive poses from which noise is estimated [s]."""
 _LEARNT, _MEMORY = 12, 32
-"""Fewest second differences from which noise is estimated, and most that are averaged."""
+"""Fewest second differences for an estimate of the noise, and most that the estimate averages."""
 _NONE = 1e-6
 """Largest noise that counts as rounding error [m]."""
 _STANDS, _DRIVES = 0.03, 0.1

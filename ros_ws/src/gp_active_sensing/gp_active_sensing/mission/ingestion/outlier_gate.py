@@ -8,11 +8,12 @@ above the limit. A wide component enlarges the tail probability in proportion to
 an uncertain belief gates few readings.
 
 Gated readings are stored. They are used when at least `AGREEING` of them agree, are from one place
-and span at least `AGREEING_SECONDS`. An ungated reading of the place ends such a series. Two
-readings agree if noise explains their difference. The readings of a glitch stay gated, because a
-glitch is shorter than `AGREEING_SECONDS`. Random values stay gated, because they do not agree. A
-visit without a used reading is repeated, so that further readings come. A sensor that is stuck for
-longer than `AGREEING_SECONDS` is not detected, since its readings of one place agree.
+and span at least `AGREEING_SECONDS`. An ungated reading of a place ends the place's series of gated
+readings. Two readings agree if noise explains their difference. The readings of a glitch stay
+gated, because a glitch is shorter than `AGREEING_SECONDS`. Random values stay gated, because they
+do not agree. A visit without a used reading is repeated, so that further readings come. A sensor
+that is stuck for longer than `AGREEING_SECONDS` is not detected, since its readings of one place
+agree.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ KEPT = 4000
 AGREEING = 3
 """Gated readings are used when at least this number of them agree."""
 AGREEING_SECONDS = 1.0
-"""Smallest time between the stamps of the first and the last agreeing reading [s]."""
+"""Time that the stamps of agreeing readings must span before the readings are used [s]."""
 _LOOK_NS = 100_000_000
 """Smallest time between two comparisons of the gated readings of a place [ns]."""
 
@@ -52,7 +53,7 @@ class OutlierGate:
     """Gate that sets very improbable readings aside and stores them.
 
     Args:
-        limit: largest deviation of a reading [standard deviations]; 0 = no limit.
+        limit: deviation above which a reading is gated [standard deviations]; 0 = no limit.
         places: number of observed places below which no reading is gated.
         capacity: largest number of stored readings.
     """
@@ -64,7 +65,7 @@ class OutlierGate:
         self.places = places
         self.capacity = capacity
         self.noise: Callable[[], float] = lambda: 0.0
-        """Function that returns the noise variance of a reading that states none; 0 = unknown.
+        """Function that returns the noise variance for readings without one; 0 = unknown.
 
         The belief's noise is not used here, since it is the noise of averages.
         """

@@ -29,7 +29,7 @@ REPEATS = 32
 
 
 class ReadingPipeline:
-    """Pipeline that takes those readings of a probe that have a place into the belief.
+    """Pipeline that takes the readings with a known place into the belief.
 
     Args:
         window: averages over a time window; None = the readings of each stay are averaged.
@@ -94,7 +94,7 @@ class ReadingPipeline:
         return self._use_all(self.window.close())
 
     def accept_gated(self) -> tuple[int, list[Reading]]:
-        """Use all gated readings; return their number and the used readings."""
+        """Use all gated readings; return how many were gated, and the used readings."""
         if not self.open:
             return 0, []
         kept = self.gate.pop_all()
@@ -230,7 +230,7 @@ class ReadingPipeline:
         return True
 
     def _noise_of_one(self, reading: Reading) -> float | None:
-        """Return the noise variance of a reading without one; 0 = unknown, None = no averaging."""
+        """Return the noise variance for readings without one; 0 = unknown, None = no averaging."""
         belief = self.loop.belief
         if not belief.scale_known:
             return None if belief.drift.changing else 0.0
@@ -259,9 +259,9 @@ class ReadingPipeline:
         return self._points[place]
 
     def _follow_up(self) -> None:
-        """Update the belief after a new place or `REPEATS` readings, so that each update is short.
+        """Update the belief; it is called after a new place or `REPEATS` readings.
 
-        The number of readings decides, not the time, so that a replay gives the same belief.
+        The number of readings is used and not the time, so that a replay gives the same belief.
         """
         self._repeats = 0
         try:

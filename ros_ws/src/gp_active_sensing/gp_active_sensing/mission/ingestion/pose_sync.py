@@ -24,7 +24,7 @@ FASTEST = 150.0
 Judgement = Literal["", "jumped", "relocated"]
 """Class of a pose: normal (""), unusable after a jump, or the first pose after a relocation."""
 _NEAR, _PUSH = 5.0, 10.0
-"""Largest step that is never a jump [m], and largest acceleration of a probe [m/s²]."""
+"""Step up to which a pose is never a jump [m], and largest acceleration of a probe [m/s²]."""
 _CALM, _REGULAR = 20, 1.25
 """Number of regular poses that make a stream calm, and longest time between two of them [s]."""
 _AGREE, _LASTS = 3, 3.0
@@ -164,7 +164,7 @@ class PoseFilter:
         return "relocated"
 
     def _drives_on(self, before: Pose, pose: Pose, near: float) -> bool:
-        """Return whether a pose shows that the suspected jump before it was a real drive."""
+        """Return whether `pose` shows that the pose before it was no jump but a real drive."""
         if len(self._strange) != 1:
             return False
         first = self._strange[0]

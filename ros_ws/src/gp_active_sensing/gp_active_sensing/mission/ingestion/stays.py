@@ -61,7 +61,7 @@ class NoiseLevel:
 
 
 _SURE = 3.0
-"""Smallest deviation of a sample variance that is significant [standard errors]."""
+"""Deviation above which a sample variance differs significantly [standard errors]."""
 
 
 class StayAverage:
@@ -173,8 +173,8 @@ class StoredAverage:
     Args:
         placed: the average with its noise variance. A single reading at the place's point is
             stored unchanged.
-        before: average before the newest reading, with the stamp of the first reading; None = the
-            stay has just begun.
+        before: average without the newest reading, with the stamp of the stay's first reading;
+            None = the stay has just begun.
         count: number of readings.
     """
 
@@ -188,7 +188,7 @@ class StoredAverage:
         return self.placed.reading
 
     def to_record(self) -> StayRecord | None:
-        """Return what a journal event records of the stay; None = an unchanged first reading."""
+        """Return what a journal event records of the stay; None = one reading, stored unchanged."""
         if self.before is None and self.reading.off is None:
             return None
         mean = self.reading
@@ -208,10 +208,10 @@ class Stays:
         longest: returns the longest duration of a stay [s]. Longer stays are cut into pieces, since
             in a changing field the weight of a reading must depend on its age.
         place: checks an average and returns it; raises ReadingError if the belief rejects it.
-        parts: returns the number of pieces of a cut stay that count at the same time. All pieces
-            have the same error, which comes from their distance to the place's point. So that this
-            error counts only once, the distance of each piece after the first is multiplied by the
-            square root of this number.
+        parts: returns the effective number of pieces of a cut stay. All pieces have the same error,
+            which comes from their distance to the place's point. So that this error counts only
+            once, the distance of each piece after the first is multiplied by the square root of
+            this number.
     """
 
     def __init__(
@@ -228,7 +228,7 @@ class Stays:
         self._place, self._parts = place, parts
         self._place_at = place_at
         self.near: Callable[[int], float] = lambda place: math.inf
-        """Distance from a place's point at which a reading has a quarter of its weight [m]."""
+        """Function that returns how far from a place a reading has a quarter of its weight."""
         self.stretch = 1.0
         """Factor that converts vertical metres to equivalent horizontal metres."""
         self._longest = longest
@@ -283,7 +283,7 @@ class Stays:
         return self._extend(stay, after, average)
 
     def widened(self, placed: PlacedReading) -> PlacedReading:
-        """Return a reading without a stay; its distance is its position's standard deviation."""
+        """Return a reading without a stay, with its position's standard deviation as distance."""
         reading = placed.reading
         across, up = math.sqrt(reading.position_variance), math.sqrt(reading.height_variance)
         return placed if across == up == 0.0 else self._beside(placed, across, up)
@@ -365,7 +365,6 @@ class Stays:
         return self._checked(beside) or placed
 
     def _checked(self, average: Reading) -> PlacedReading | None:
-        """Return the average after a check; None = the belief rejects it."""
         try:
             return self._place(average)
         except ReadingError:
@@ -391,7 +390,7 @@ class Stays:
         return variance, self._written(reading.location, across, up)
 
     def _written(self, place: int | None, across: float, up: float) -> Off:
-        """Round a distance to six digits [m]: `across`, or (across, up) on a map with heights."""
+        """Return `across` [m], on a map with heights (across, up), rounded to six digits."""
         assert place is not None
         metres = float(f"{across:.6g}")
         return metres if len(self._place_at(place)) == 2 else (metres, float(f"{up:.6g}"))
@@ -403,7 +402,7 @@ class Stays:
         return 0.0 if math.isnan(across) else across, 0.0 if math.isnan(up) else up
 
     def _farther(self, *, further: bool) -> float:
-        """Return the factor on an average's distance; 1 except for later pieces of a cut stay."""
+        """Return the factor on the distance of an average, which later pieces of a stay need."""
         return math.sqrt(self._parts()) if further else 1.0
 
     def _off(self, reading: Reading) -> float:

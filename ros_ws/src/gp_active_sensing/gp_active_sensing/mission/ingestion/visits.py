@@ -8,8 +8,8 @@ readings are rejected and counted as ``partial_visit``.
 A point represents the cell around it. A probe on its way to the point takes its first reading at
 the border of the cell. If this reading ended the stage, the probe would turn before the point, and
 all readings would be half a cell off. The first readings of a place therefore wait until the probe
-is near the point, comes no nearer, or has left the cell (`ClosestPoint`). The distance is that of
-the probe at the newest pose's stamp minus the sensor's delay.
+is near the point, comes no nearer, or has left the cell (`ClosestPoint`). The distance is
+measured from the probe's position one sensor delay before the newest pose.
 
 A slow sensor must settle at a place before its readings count (`SettlingTimer`). If
 `reading.window` is set, the readings of a place within this time are averaged (`AveragingWindow`).
@@ -218,7 +218,7 @@ class ClosestPoint:
         """Return the waiting readings of the place at which the probe stands.
 
         The probe counts as standing if `stamp_ns`, the stamp of a reading [ns], is at least 3 s
-        after the newest pose. A stamp that is more than 60 s after it is ignored.
+        after the newest pose. A stamp more than 60 s after this pose is ignored.
         """
         if self._here is None:
             return []
@@ -357,7 +357,7 @@ class AveragingWindow:
         return done
 
     def pass_time(self, now_ns: int, here: int | None) -> list[PendingReading]:
-        """If the window's time is over or the probe is elsewhere, end it and return its average."""
+        """If its time is over or the probe is elsewhere, end the window and return its average."""
         if self._open is None:
             return []
         over = now_ns - _span(self._open)[0] >= self.length_ns
