@@ -39,7 +39,7 @@ def budget_text(budget: Budget, aim: Aim | None = None) -> str:
 
 
 NEW = 0.3
-"""Smallest change after which an estimated delay is logged again [s]."""
+"""Change from which on an estimated delay is logged again [s]."""
 logger = logging.getLogger(__name__)
 
 

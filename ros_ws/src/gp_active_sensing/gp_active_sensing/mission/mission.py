@@ -142,7 +142,7 @@ class Mission:
         self.map: GrowingMap | None = None
         """Live map; None = the map does not change."""
         self.nothing_since_ns: int | None = None
-        """Time since which the live map has no place to choose [ns]; None = it has a place."""
+        """Time at which the live map ran out of places to choose [ns]; None = it has places."""
         self.last_job: int | None = None
         """Number of the planning job whose plan ended the mission; None = none."""
         self._silent: set[str] = set()
@@ -471,7 +471,6 @@ class Mission:
             self._last_words = True
 
     def _avoid_shut_moves(self) -> None:
-        """Drop all decisions and drives that use a blocked move."""
         self.decisions.cancel()
         for probe in self.fleet.present:
             plan, here = probe.plan or probe.stages.home, probe.standing()
@@ -497,10 +496,7 @@ class Mission:
         return missed > 0
 
     def keep_passed(self, readings: int) -> int:
-        """Keep the oldest passed places, at most `readings`; return their number.
-
-        The other passed places count as missed.
-        """
+        """Count passed places as missed, except the `readings` oldest; return how many remain."""
         numbers = sorted(n for probe in self.probes.values() for n in probe.passed.numbers)
         for probe in self.probes.values():
             for place in probe.passed.places_of(numbers[readings:]):

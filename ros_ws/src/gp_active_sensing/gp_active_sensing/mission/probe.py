@@ -212,7 +212,7 @@ class ProbeState:
 
     @property
     def needs_reading(self) -> bool:
-        """True while the probe must not set out to its first waypoint for lack of a reading."""
+        """True while the probe has no reading and must therefore not drive to a waypoint yet."""
         wanted = self.config.wait_for_reading and self.config.follow == "waypoint"
         return wanted and not self.sensor.received and not self.stages.number
 
@@ -511,7 +511,7 @@ class ProbeState:
     def remaining_way(self, plan: Plan) -> float:
         """Return the remaining length of a plan's way [m].
 
-        If the probe is off this way, return the length of the shortest way to the last place.
+        If the probe is off this way, return the length of the shortest way to its last place.
         """
         here = self.standing()
         if here is not None and here not in plan.path:
@@ -523,7 +523,7 @@ class ProbeState:
         """Return why the probe must not continue to its waypoint; "" = it may continue.
 
         A probe that has used more than planned must turn back when the remaining budget does not
-        cover its way and the way home. Seconds are checked only for a battery with such a limit.
+        cover its way and the way home. Seconds are checked only if the battery limits them.
         """
         plan, drive, left = self.plan, self.drive, self.remaining
         if plan is None or left.end is None or drive.plan is not plan:

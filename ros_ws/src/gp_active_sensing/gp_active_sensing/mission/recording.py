@@ -328,7 +328,7 @@ class Recorder:
         return None if value is None else float(value)
 
     def final_summary(self, mission: Mission) -> RunSummary:
-        """Return the stored summary of a mission that is over, or compute a summary."""
+        """Return the stored final summary; if none is stored, compute a summary."""
         if self.run is None or self._final_summary is None:
             return self.summarise(mission, "finished")
         return self._final_summary

@@ -12,13 +12,13 @@ from gp_active_sensing.types import Budget, Cost, Plan
 CHANGING = "changes its battery"
 """Prefix of the reason text of a probe that waits for another battery."""
 _MARGIN = 1.5
-"""Ratio of the expected relative excess of drives over their plans to the past excess."""
+"""Factor on the past relative excess of drives over their plans, to predict the future excess."""
 _STEP = 0.005
 """Smallest change of the state of charge (0 to 1) that is recorded."""
 _LEARNT = 0.03
-"""Smallest amount of used charge (0 to 1) from which the use per metre is estimated."""
+"""Amount of used charge (0 to 1) from which on the use per metre is estimated."""
 _RECENT = 0.1
-"""Amount of used charge (0 to 1) from which the recent use per metre is estimated."""
+"""Amount of charge used last (0 to 1), from which the recent use per metre is estimated."""
 _CHARGED = 0.1
 """Smallest rise of the state of charge (0 to 1) that indicates a new or recharged battery."""
 

@@ -203,7 +203,7 @@ class QuantityConfig(ReadingConfig, PlannedConfig):
     )
 
     def reading(self) -> ReadingConfig:
-        """Return only the configuration of the readings."""
+        """Return the part of this configuration that is about the readings."""
         names = (each.name for each in fields(ReadingConfig))
         return ReadingConfig(**{name: getattr(self, name) for name in names})
 

@@ -114,7 +114,7 @@ ENOUGH = BLOCKS * FULL
 EVIDENCE = 8.0
 """Log-likelihood ratio to the delay 0 from which an estimated delay is reported [nat]."""
 ERRORS = 3.0
-"""Multiple of its standard error from which an estimated delay is reported."""
+"""An estimated delay is reported from this multiple of its standard error on."""
 LEAST = 0.2
 """Absolute value from which an estimated delay is reported [s]."""
 

@@ -37,7 +37,7 @@ _GUESS = 0.25
 _FOLLOWS = 10.0
 """Time constant with which the anchor follows the poses of a probe at rest [s]."""
 _MOST_FOLLOWED = 0.2
-"""Largest fraction of its distance from a probe at rest that the anchor follows with one pose."""
+"""Largest fraction of the way to a probe at rest by which one pose moves the anchor."""
 _RESTS, _RESTS_PER_METRE = 3.0, 20.0
 """A probe is at rest after max(`_RESTS`, σ · `_RESTS_PER_METRE`) [s] without a new anchor."""
 _REGULAR = 1.25

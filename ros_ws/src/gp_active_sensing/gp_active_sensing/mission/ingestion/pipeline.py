@@ -259,7 +259,7 @@ class ReadingPipeline:
         return self._points[place]
 
     def _follow_up(self) -> None:
-        """Update the belief; it is called after a new place or `REPEATS` readings.
+        """Update the belief, which is due after each new place and after every `REPEATS` readings.
 
         The number of readings is used and not the time, so that a replay gives the same belief.
         """

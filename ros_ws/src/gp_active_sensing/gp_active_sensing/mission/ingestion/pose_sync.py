@@ -40,7 +40,7 @@ class PoseFilter:
     Args:
         max_ahead: largest time by which a pose may be ahead of the node's clock [s]; None = no
             limit.
-        jump: smallest length of a jump that is logged although the pose is used [m].
+        jump: length from which on a jump is logged although the pose is used [m].
     """
 
     def __init__(

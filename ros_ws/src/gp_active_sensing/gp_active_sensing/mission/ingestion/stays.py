@@ -30,9 +30,9 @@ _MEDIAN = (1.0 - 2.0 / (9.0 * _BLOCK)) ** 3
 class NoiseLevel:
     """Estimator of the variance of a reading, which uses differences of consecutive readings.
 
-    The estimate is the median over blocks of differences. A glitch (-999 for "no data") affects
-    only one or two blocks. For readings with a coarse resolution the estimate is also above 0,
-    although most of the differences are 0.
+    The estimate is the median of the estimates from blocks of differences. A glitch (-999 for "no
+    data") affects only one or two blocks. The estimate is above 0 even
+    if the sensor's resolution is so coarse that most differences are 0.
     """
 
     def __init__(self) -> None:
@@ -61,7 +61,7 @@ class NoiseLevel:
 
 
 _SURE = 3.0
-"""Deviation above which a sample variance differs significantly [standard errors]."""
+"""Deviation of a sample variance above which chance does not explain it [standard errors]."""
 
 
 class StayAverage:
@@ -390,7 +390,7 @@ class Stays:
         return variance, self._written(reading.location, across, up)
 
     def _written(self, place: int | None, across: float, up: float) -> Off:
-        """Return `across` [m], on a map with heights (across, up), rounded to six digits."""
+        """Return `across`, rounded to six digits [m]; on a map with heights, both lengths."""
         assert place is not None
         metres = float(f"{across:.6g}")
         return metres if len(self._place_at(place)) == 2 else (metres, float(f"{up:.6g}"))
@@ -402,7 +402,7 @@ class Stays:
         return 0.0 if math.isnan(across) else across, 0.0 if math.isnan(up) else up
 
     def _farther(self, *, further: bool) -> float:
-        """Return the factor on the distance of an average, which later pieces of a stay need."""
+        """Return the factor on an average's distance: 1, or √`parts` for later pieces of a stay."""
         return math.sqrt(self._parts()) if further else 1.0
 
     def _off(self, reading: Reading) -> float:

@@ -122,7 +122,7 @@ class SegmentCoverage:
         return ready
 
     def add(self, place: int, reading: Reading, received: float) -> list[PendingReading]:
-        """Add a reading; return the readings of its place if the visit is long enough."""
+        """Add a reading; return the readings of its segment if enough of the segment is driven."""
         queued = PendingReading(reading, received)
         visit = self._visits.get(place)
         if visit is None:  # no pose was matched to this place
@@ -357,7 +357,7 @@ class AveragingWindow:
         return done
 
     def pass_time(self, now_ns: int, here: int | None) -> list[PendingReading]:
-        """If its time is over or the probe is elsewhere, end the window and return its average."""
+        """End the window if its time is over or the probe is elsewhere; return its average."""
         if self._open is None:
             return []
         over = now_ns - _span(self._open)[0] >= self.length_ns
