@@ -38,7 +38,7 @@ SAMPLES = 16
 """Largest number of samples of θ for a prediction."""
 _LEAST_SAMPLES, _WORK = 4, 2048
 _LEFT_OUT = ("pruned", "screened out")
-"""Outcomes of kernels that were dropped because of a low probability, not because of a fault."""
+"""First words of the reasons for dropping a kernel that has no fault but a low probability."""
 _COMPARED = 200
 """Largest number of inputs at which kernels are compared with one another."""
 _SCRIPTS = ("base.js", "chart.js", "map.js", "heat.js", "kernels.js")
