@@ -16,19 +16,19 @@ from gp_active_sensing.types import MEAN, WORST, Aim, FloatArray, IntArray
 from gp_active_sensing.util.groups import nearby_groups
 
 SURE = 0.95
-"""Smallest probability of an acceptable map error at which a mission ends. In tests, 90 % of the
-actual errors were below the predicted 95 % quantile; see docs/fidelity.md."""
+"""A mission ends only when the probability of an acceptable map error is at least this value. In
+tests, 90 % of the actual errors were below the predicted 95 % quantile; see docs/fidelity.md."""
 FEWEST = 10
-"""Smallest number of observed places at which a mission with an unknown scale of variances ends.
+"""Number of observed places from which a mission with an unknown scale of variances may end.
 `not_seen` divides a map into the same number of parts."""
 _TINY = 1e-300
 _EXACT = 1e-9
-"""Smallest variance of the map's squared error, relative to the square of its mean."""
+"""Lower limit of the variance of the map's squared error, relative to the square of its mean."""
 _MOST = 200
 """Largest number of places in the covariance matrix of errors, spread evenly over the map."""
 _LITTLE = 1e-4
-"""Smallest posterior weight of a candidate λ for which the dependence of errors is computed. The
-errors of less probable candidates count as fully dependent."""
+"""Posterior weight from which the dependence of errors is computed for a candidate λ. The errors of
+less probable candidates count as fully dependent."""
 _FACTORS = 128
 """Number of equally probable values of the unknown variance factor in `assurance`."""
 
@@ -98,7 +98,7 @@ def assurance(belief: Belief, weights: FloatArray, error: float, of: str = MEAN)
     Args:
         belief: belief with all readings.
         weights: (n,) weights of the places.
-        error: largest error, in the sensor's unit.
+        error: largest acceptable error, in the sensor's unit.
         of: scope of the map error, one of `types.OF`.
     """
     found = belief.mixture()
@@ -115,7 +115,7 @@ class AimForecast:
     between the candidates' means. The weights of λ and c are assumed to stay as they are.
 
     Args:
-        aim: largest error of the map.
+        aim: largest acceptable error of the map.
         belief: belief with all readings.
         weights: (n,) weights of the places.
         which: (L',) indices of the candidates in use.

@@ -18,8 +18,8 @@ from gp_active_sensing.types import FloatArray
 _CLIPPED = 3.0
 """Largest absolute value in a standardised column; larger values are clipped."""
 _RARE = 0.02
-"""Smallest fraction of places at which a column of zeros and ones must be 1. A column that marks
-places with a known value must also be 0 at this fraction of places."""
+"""A column of zeros and ones must be 1 at this fraction of the places or more. A column that marks
+places with a known value must also be 0 at this fraction of the places or more."""
 _LEVELS = 12
 """Largest number of columns for one categorical attribute."""
 
@@ -44,8 +44,8 @@ class Attributes:
     ) -> Attributes:
         """Return the attributes of n places as columns; leave out attributes without variation.
 
-        Numbers are (n,), NaN without a value. If a numerical attribute has no value at some places,
-        it gets a second column: 1 at the places with a value, and 0 elsewhere.
+        `numbers` are (n,) arrays; NaN = no value. If a numerical attribute has no value at some
+        places, it gets a second column: 1 at the places with a value, and 0 elsewhere.
         """
         made = {name: _of_numbers(values) for name, values in numbers.items()}
         made |= {name: _of_categories(words) for name, words in (categories or {}).items()}

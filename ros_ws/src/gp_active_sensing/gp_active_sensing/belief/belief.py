@@ -43,13 +43,13 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 FEWEST = 10
-"""Smallest number of observed places at which the readings select a transform."""
+"""Number of observed places from which the readings select a transform."""
 _AGAIN = 1.25
 """Factor by which the number of observed places grows until a transform is selected again."""
 _ROUNDING = 1e-9
-"""Largest relative standard deviation of readings that count as equal."""
+"""Readings with at most this relative standard deviation count as equal."""
 _CLEAR = 5.0
-"""Smallest gain in log-evidence at which the belief changes its transform [nat]."""
+"""Gain in log-evidence from which the belief changes its transform [nat]."""
 _FREEDOM = 2.0
 """Degrees of freedom above which the expectation of an unknown scale exists."""
 _CHUNK = 1 << 16
@@ -57,9 +57,9 @@ _CHUNK = 1 << 16
 _LARGE = 2000
 """Largest number of places of a map for which ``C⁻¹ K_D*`` of all places is cached."""
 _UNLIKELY = 1e-6
-"""Largest total weight of the candidates λ that are left out on maps above `_LARGE` places."""
+"""Largest total weight of the λ that are left out on maps of more than `_LARGE` places."""
 _BLOCK = 4_000_000
-"""Largest number of array entries for a block of places on maps above `_LARGE` places."""
+"""Largest number of array entries for a block of places on maps of more than `_LARGE` places."""
 _LARGEST = 1e100
 """Largest absolute value of a reading and largest noise variance; their squares stay finite."""
 
@@ -80,16 +80,16 @@ class Belief:
 
     A candidate λ is a kernel with its length-scales, variances and noise. Its weight is
     ``b_D(λ) ∝ p(z_D | λ) b(λ)``. All readings of one place are combined exactly. Their order
-    changes only rounding. The first query after new readings costs O(L |D|²) for |D| observed
+    affects only rounding. The first query after new readings costs O(L |D|²) for |D| observed
     places.
 
     Args:
         covariance: prior covariance between locations under each λ.
         mean: prior mean of the field.
         weights: (L,) prior belief b(λ); None = uniform.
-        transform: transform of readings before conditioning. If the scale is unknown, the mean
-            vague and the field constant, None = the readings select the transform (see `adapt`).
-            Otherwise, None = identity.
+        transform: transform of readings before conditioning; None = identity. If the scale is
+            unknown, the mean is vague and the field is constant, None = the readings select the
+            transform (see `adapt`).
         scale_known: False if covariance and noise are known up to a common factor only. The factor
             is integrated out for each λ (`prior.integrate_scale`). The mean must be known or vague.
         noise_known: False if the candidates' noise is a guess. Repeated readings of a place then
@@ -362,7 +362,7 @@ class Belief:
         self._observe(location, value, noise_variance, seconds, expert=expert, off=off)
 
     def observe_placed(self, placed: PlacedReading, *, expert: bool = False) -> None:
-        """Add a reading that `place` has checked; see `observe`."""
+        """Add a reading that the method `place` has checked; see `observe`."""
         reading = placed.reading
         seconds = 1e-9 * reading.stamp_ns
         self._observe(
@@ -415,7 +415,7 @@ class Belief:
         self._amend(location, gone, value, noise_variance, seconds, off)
 
     def amend_placed(self, before: PlacedReading, placed: PlacedReading) -> None:
-        """Replace an observed reading by a reading that `place` has checked; see `amend`."""
+        """Replace an observed reading by one that the method `place` has checked; see `amend`."""
         gone, reading = before.reading, placed.reading
         was = before.value, before.noise_variance, 1e-9 * gone.stamp_ns, gone.off
         seconds = 1e-9 * reading.stamp_ns
@@ -534,8 +534,8 @@ class Belief:
         For :math:`y = \log(z + c)` the density of the readings is the density of y times
         :math:`\prod_i 1 / (z_i + c)`. If some readings are not above 0, the only option is
         the identity. Otherwise, the options are the identity, the logarithm with offset c = 0, and
-        two more logarithms if their c is positive. Their -c lies one or three standard deviations
-        below the smallest reading.
+        two more logarithms, for which -c lies one or three standard deviations below the smallest
+        reading. A logarithm with c < 0 is not an option.
         """
         left, self._left = self._left, ""
         places = int(np.count_nonzero(self.visited))
@@ -618,8 +618,8 @@ class Belief:
     def with_mean_within(self, most: float) -> Belief:
         r"""Return a copy of this belief with a limited variance of an unknown mean.
 
-        Use the copy before summing products of covariances. The variance of a vague mean is 10¹²
-        times the field's variance, so rounding would dominate the sum. The limit of the mean's
+        Sums of products of covariances require this limit. The variance of a vague mean is 10¹²
+        times the field's variance, so rounding would dominate the sums. The limit of the mean's
         variance is m r, with m = `most` and the variance r of a reading. If the mean's variance,
         averaged over the places, exceeds m r, the coefficients of the basis H get the prior
         precision :math:`I + G / (m r)` with :math:`G = H^T H / n`. Otherwise this belief itself is
@@ -900,7 +900,8 @@ class Belief:
         """Return the (L, m) noise variance of new readings; (L, 1) if equal for all readings.
 
         Args:
-            own: (m,) noise variance of each reading, after the transform; None = not given.
+            own: (m,) noise variance of each reading, after the transform; None = no variance
+                of their own.
         """
         noise = self.noise_variance[:, None]
         if own is None or not (self.scale_known or self._ageing is None):

@@ -63,8 +63,8 @@ candidate ratios of axes. It returns one grid for each ratio."""
 logger = logging.getLogger(__name__)
 
 POINTS, SCALES = 6, 4
-"""Number of length-scales that all kernels together get from the map, and smallest number for each
-kernel."""
+"""Total number of length-scales that are derived from the map for all kernels, and smallest number
+for each kernel."""
 _ODD = 3.0
 """Largest factor by which all configured length-scales may be above or below the length-scales that
 fit the map. Beyond this factor, a warning is logged."""
@@ -85,7 +85,7 @@ def belief_on(
         topology: the map.
         drift: drift that the policy requires; None = drift of `config`.
         run_dir: directory of a run with a copy of its model; None = no copy.
-        quiet: True = derived length-scales are not logged, as for a belief that is built again.
+        quiet: True = the length-scales that are derived from the map are not logged.
 
     Raises:
         ConfigError: a setting does not fit the map, or the policy's drift differs from `config`.

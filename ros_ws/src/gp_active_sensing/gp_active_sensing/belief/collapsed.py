@@ -13,13 +13,13 @@ from gp_active_sensing.types import FloatArray, IntArray, Off
 
 _LOG_2PI = math.log(2.0 * math.pi)
 _ROUNDING = 1e-14
-"""Largest weight of a place that counts as empty after the removal of a reading, relative to its
-weight before. The weight is the number or the precision of its readings."""
+"""After the removal of a reading, a place counts as empty if its weight is at most this fraction of
+its weight before. The weight is the number or the precision of the place's readings."""
 _NO_STAYS = np.empty((0, 4))
 
 
 class StayUncertainty(NamedTuple):
-    """Additional uncertainty of an average reading over a stay of the robot.
+    """Additional uncertainty of a reading that is an average over a stay of the robot.
 
     Args:
         steepness: (2, L, k) squared horizontal and vertical slope at places [variance/m²].
@@ -47,8 +47,8 @@ class CollapsedReadings:
         self._plain = np.zeros((3, n))  # count, mean, centred sum of squares
         self._known = np.zeros((4, n))  # precision, mean, weighted sum of squares, Σ log σ_i²
         self._stays: dict[int, FloatArray] = {}
-        """For each place, (s, 4) averages over stays: value, variance, and horizontal and vertical
-        distance from the place's point [m]. Copies share these arrays, which are never modified."""
+        """For each place, an array with a row per average over a stay: value, variance, horizontal
+        and vertical distance from the place's point [m]. No array is ever modified."""
 
     def copy(self) -> CollapsedReadings:
         """Return an independent copy."""
@@ -66,8 +66,8 @@ class CollapsedReadings:
             place: place of the reading.
             value: reading after the belief's transform.
             variance: noise variance of the reading; None = the belief's noise.
-            off: distance of an average over a stay from the place's point [m]. It has no effect
-                without a `variance`.
+            off: distance from the place's point [m], for a reading that is an average over a stay.
+                It has no effect without a `variance`.
         """
         self.count[place] += 1
         if off is not None and variance is not None:

@@ -32,8 +32,8 @@ logger = logging.getLogger(__name__)
 
 _LOG_2PI = math.log(2.0 * math.pi)
 _TAIL = 4
-"""Number of last rows that are recomputed when a place is read again. A place with an earlier row
-gets a second row instead."""
+"""Largest number of last rows that are recomputed because a place is read again. A place whose row
+is before these last rows gets a second row instead."""
 _REPUBLISHED = (
     "a reading of place %d equals the previous one to the last digit: such readings count once "
     "(logged once)"
@@ -45,11 +45,11 @@ _NO_UNIT = 1e100
 _LEAST_NOISE = 1e-8
 """Smallest noise variance estimated from repeated readings, relative to the field's variance."""
 _NEGLIGIBLE = 1e-13
-"""Smallest precision of a second row, relative to the precision of its place. A smaller precision
-counts as a rounding error."""
+"""Smallest precision of a second row (see `_TAIL`), relative to the precision of its place. A
+smaller precision counts as a rounding error."""
 _EXACT = 1e-6
-"""Smallest precision of a second row for a place with an amended reading, relative to the precision
-of the place."""
+"""Smallest precision of a second row (see `_TAIL`) of a place with a replaced reading, relative to
+the precision of the place."""
 
 
 class _Present(NamedTuple):
@@ -275,7 +275,7 @@ class Conditioning:
         return slopes - int(self.basis.shape[1]) * math.log(spread)
 
     def raw_averages(self) -> FloatArray:
-        """Return the (k,) averages of the places with a reading, before the transform."""
+        """Return the (k,) averages of the places with a reading, in the unit before `transform`."""
         return self._places.averages(np.array(self.order))
 
     @property
@@ -314,7 +314,7 @@ class Conditioning:
         expert: bool = False,
         off: Off | None = None,
     ) -> None:
-        """Add one reading, given before `transform`; amortised O(1). See `Belief.observe`."""
+        """Add one reading in the unit before `transform`; amortised O(1). See `Belief.observe`."""
         slot = location
         if not expert and self._is_republished(location, value, noise_variance, seconds, off):
             return
@@ -376,7 +376,7 @@ class Conditioning:
     ) -> None:
         """Replace a reading that was added; O(1).
 
-        Arguments are as in `Belief.amend`. Values are given before `transform`.
+        Arguments are as in `Belief.amend`. Values are in the unit before `transform`.
         """
         slot: int | None = location
         self._seen = None
@@ -400,7 +400,7 @@ class Conditioning:
         self._amended.add(slot)
 
     def centre_mean(self, value: float) -> None:
-        """Centre a vague mean on a value, given before `transform`."""
+        """Centre a vague mean on a value in the unit before `transform`."""
         self._first = value
         offset = np.full(self.covariance.n, self.transform.forward(value, None)[0])
         self.mean = replace(self.mean, offset=offset)
@@ -410,7 +410,7 @@ class Conditioning:
         """Return average readings of observed places and their noise variances, both (L, m).
 
         Aged readings have their current weights. Under the forgetting kernel, only the latest slot
-        of a place is used. Variances are at a scale of 1, see `scales`.
+        of a place is used. Variances are at a scale of 1; see `scales`.
         """
         if self._ages:
             self.update()
@@ -722,7 +722,7 @@ class Conditioning:
         """Append second rows for `places` with the readings that their present rows do not include.
 
         Returns:
-            False if the precision of a place with an amended reading has not increased enough for a
+            False if the precision of a place with a replaced reading has not increased enough for a
             second row. In this case, no row is appended.
         """
         factor = self.factor

@@ -3,8 +3,8 @@
 By default, a few candidates (kernel, length-scale and variances) represent all fields. Their
 variances divide the variance of a reading into the parts of the smooth field, of the independent
 component of each place, and of the noise. One kernel has no spatial correlation. The readings
-determine the weights of the candidates. A mixture of two candidates also predicts fields between
-them well.
+determine the weights of the candidates. A mixture of two candidates also gives good predictions
+for fields between them.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def parts_of_field(
     """Return the standard deviations of one candidate for each entry of `SHARES`.
 
     `std` is the standard deviation of the whole field. None = unknown; a reading then has a
-    variance of 1. A `changing` field has drift and uses fewer entries.
+    variance of 1. A `changing` field (one with drift) uses only the first entries.
     """
     found = []
     shares = SHARES[:_COARSE] if changing else SHARES
@@ -92,10 +92,10 @@ def parts_of_noise(noise: float, kernel: str) -> tuple[HyperParameters, ...]:
 
 
 def with_attribute_parts(parts: tuple[HyperParameters, ...]) -> tuple[HyperParameters, ...]:
-    """Return `parts` and two copies of parts with an additional component of attributes.
+    """Return `parts`, and copies of two of them with an additional component of attributes.
 
-    The copied parts have the largest independent components, relative to the smooth field.
-    Attributes may explain a part of these components.
+    The two have the largest independent components, relative to the smooth field. Attributes may
+    explain a part of these components.
     """
     half = sorted(parts, key=lambda p: -p.place_std / p.signal_std)[: min(2, len(parts))]
     found = []
@@ -317,7 +317,7 @@ class BeliefConfig:
 
     @property
     def kernel_names(self) -> tuple[str, ...]:
-        """Names of the candidate kernels; () = the default kernels of the map, see `on`."""
+        """Names of the candidate kernels; () = the default kernels of the map (see `on`)."""
         if self.kernel is None:
             return () if self.length_scales is None and self.model is None else (GIVEN,)
         return (self.kernel,) if isinstance(self.kernel, str) else self.kernel

@@ -17,7 +17,7 @@ from gp_active_sensing.types import BoolArray, FloatArray, IntArray, Off
 logger = logging.getLogger(__name__)
 
 _ROOM = 512
-"""Smallest number of slots at which slots are dropped or merged."""
+"""Number of slots from which slots are dropped or merged."""
 _EXACT = 2.0**52
 """Slot index above which each time has its own slot, because such large floats have no fraction."""
 
@@ -115,7 +115,7 @@ class DatedReadings:
     ) -> int | None:
         """Replace a reading of a probe; the new reading keeps the slot of the replaced reading.
 
-        Arguments are as in `Belief.amend`. Values are given after the belief's transform.
+        Arguments are as in `Belief.amend`. Values are in the unit after the belief's transform.
 
         Returns:
             The slot; None if the slot was dropped, so that the belief uses neither reading.

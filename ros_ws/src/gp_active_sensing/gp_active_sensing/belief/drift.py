@@ -126,7 +126,7 @@ _ROUNDING = 1e-9
 _LEAST = 1e-30
 """Smallest weight of a reading; a reading with a smaller weight is not used."""
 _MOST = 1e100
-"""Largest variance that age adds to a reading; it keeps results finite."""
+"""Largest variance that age adds to a reading; the limit keeps results finite."""
 _OLD = 1e50
 """Largest age in computations; an older reading is treated as this old [time constants]."""
 _MOST_ROWS = 1024
@@ -165,7 +165,7 @@ class Ageing:
         return _MOST_ROWS if self.config.kind == "kernel" else 10**9
 
     def used(self, times: FloatArray, now: float, first: float) -> BoolArray:
-        """Return the (S,) mask of times at which a reading is not too old to be used.
+        """Return the (S,) mask of the readings that are recent enough to be used.
 
         Args:
             times: (S,) times of the readings [s].

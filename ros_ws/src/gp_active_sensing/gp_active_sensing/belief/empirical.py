@@ -19,13 +19,13 @@ logger = logging.getLogger(__name__)
 MOST = 10_000
 """Largest number of places, limited by the memory of the covariance matrix."""
 _FEWEST = 3
-"""Smallest number of times at which each place must have a reading."""
+"""Each place needs readings at this number of times or more."""
 _SHOWN = 5
 _LEAST = 1e-9
 """Smallest eigenvalue of a correlation matrix; smaller eigenvalues are raised to this value."""
 _ROUNDING = 1e-9
-"""Largest asymmetry or negative eigenvalue that counts as rounding, relative to the largest entry
-of the matrix."""
+"""Asymmetries and negative eigenvalues up to this value count as rounding errors. The value is
+relative to the largest entry of the matrix."""
 
 
 def read_history(path: Path, places: Sequence[str], transform: Transform = IDENTITY) -> FloatArray:

@@ -216,8 +216,8 @@ class Factor:
 def _solve_lower(factors: Iterable[FloatArray], right: FloatArray) -> FloatArray:
     """Return ``C⁻¹ B`` for L lower factors C (R, R) and B = `right` (L, R, m).
 
-    The result is stored in the memory of B. The transposes have the memory order of BLAS, so that B
-    is neither copied nor checked.
+    The result is stored in the memory of B. Transposes are passed to BLAS, because it then neither
+    copies nor checks B.
     """
     found = right if right[0].flags.c_contiguous else np.ascontiguousarray(right)
     for C, b in zip(factors, found, strict=True):
@@ -236,7 +236,7 @@ _LATEST = 8
 
 
 class PredictionCache:
-    """Cache of the solves ``C⁻¹ K_D*``, where K_D* is the covariance of rows and all places.
+    """Cache of the solves ``C⁻¹ K_D*``, with the covariance K_D* between the rows and all places.
 
     A new row costs O(L R n), a full solve O(L R² n).
     """
@@ -268,7 +268,7 @@ class PredictionCache:
         return bool(size <= _MOST)
 
     def chunk(self, factor: Factor) -> int:
-        """Return the number of places whose solves together fill a quarter of the largest cache."""
+        """Return the number of places whose solves fill a quarter of the largest allowed cache."""
         return max(_FEWEST, int(_MOST / 4.0 / (8.0 * factor.C.shape[0] * max(factor.rows, 1))))
 
     def release(self) -> None:

@@ -176,7 +176,7 @@ OWN_SHARES = (0.2, 0.8)
 each place; all are equally probable. If each place is read once, the readings only determine the
 sum of this component and the noise."""
 _SMALLEST = 1e-9
-"""Smallest standard deviation of the field, in normalised units."""
+"""Lower limit of the standard deviation of the field, in normalised units."""
 
 
 def learned_belief(

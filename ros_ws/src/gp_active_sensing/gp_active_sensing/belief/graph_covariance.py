@@ -22,9 +22,9 @@ VERSION = 1
 EXACT = 3000
 """Largest number of places for which all eigenvectors are computed."""
 KEPT = 300
-"""Smallest number of places for which a spectrum is cached on disk."""
+"""Number of places from which a spectrum is cached on disk."""
 TRUNCATED = 500
-"""Number of eigenvectors of a larger graph. They belong to the smallest eigenvalues."""
+"""Number of eigenvectors for more than `EXACT` places; they have the smallest eigenvalues."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,7 +122,7 @@ def _eigen(links: Links, exact: int) -> tuple[FloatArray, FloatArray]:
 
 
 def _size(links: Links) -> tuple[float, float]:
-    """Return `spacing` and `extent` of a `Spectrum` [m]; four searches estimate the extent."""
+    """Return `spacing` and `extent` of a `Spectrum` [m]; the extent is a lower estimate."""
     if not links.metres.size:
         return 1.0, 1.0
     spacing = float(np.median(links.metres))
@@ -156,8 +156,8 @@ class GraphCovariance(LocationCovariance):
         kernel: kernel with the spectral density f for a length-scale [m].
         spectrum: spectrum of the graph's Laplacian.
         hyperparameters: the candidates, each with one length-scale.
-        tables: (n, n) correlations by length-scale, shared by covariances with the same kernel and
-            graph. Missing tables are added at first use, and unused tables are removed.
+        tables: (n, n) correlations; the keys are length-scales. Covariances with the same kernel
+            and graph share them. Missing tables are added at first use; unused tables are removed.
 
     Raises:
         ValueError: there is no candidate, or one has several length-scales.
@@ -236,7 +236,7 @@ class GraphCovariance(LocationCovariance):
         return np.asarray(np.sqrt(self._signal[0]) * scale * (smooth + np.sqrt(rest) * white))
 
     def _part(self, length_scale: float) -> tuple[FloatArray, float, FloatArray]:
-        """Return f(ω) - f(ω_k) (k,), f(ω_k) and the diagonal of D^(-1/2) (n,), see the class.
+        """Return f(ω) - f(ω_k) (k,), f(ω_k) and the diagonal of D^(-1/2) (n,); see the class.
 
         With all eigenvectors, 0 replaces f(ω_k).
         """

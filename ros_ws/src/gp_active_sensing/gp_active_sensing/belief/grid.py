@@ -19,23 +19,23 @@ from gp_active_sensing.topology.segments import Links
 from gp_active_sensing.types import BoolArray, FloatArray
 
 _EDGE = 0.15
-"""Posterior mass at which the smallest or the largest length-scale extends the grid."""
+"""Posterior mass above which the smallest or the largest length-scale extends the grid."""
 _PEAK = 0.5
-"""Posterior mass at which a length-scale gets new neighbours that refine the grid."""
+"""Posterior mass above which a length-scale gets new neighbours that refine the grid."""
 _FINE = 1.5
-"""Largest ratio of neighbouring length-scales between which no new length-scale is inserted."""
+"""Ratio of neighbouring length-scales above which a new one may be inserted between them."""
 _SMALL = 0.05
-"""Largest posterior mass of a length-scale that a new length-scale may replace."""
+"""Posterior mass below which a length-scale may be replaced by a new length-scale."""
 _AGAIN = 1.25
 """Factor by which the number of observed places grows until the candidates adapt again."""
 _SPACING, _EXTENT = 0.7, 1.0
 """Smallest initial length-scale [spacings of places] and largest one [extents of the map]."""
 _LITTLE = 0.05
-"""Smallest posterior weight of a kernel whose length-scales adapt."""
+"""Posterior weight from which the length-scales of a kernel adapt."""
 _NOTHING = 1e-3
-"""Smallest posterior weight with which a variance component of a kernel is kept."""
+"""Posterior weight below which a variance component of a kernel may be removed."""
 _FEWER = 0.75
-"""Largest fraction of the candidates that remain after a change that only removes candidates."""
+"""A change that only removes candidates is made if at most this fraction of them remains."""
 _SAME = 1e-6
 """Distance below which two places count as one [extents of the map]."""
 _LEAST, _MOST = 0.25, 4.0
@@ -49,12 +49,11 @@ VARYING, SLOPE_STEPS = 0.1, 1.5
 """Prior mass of a small slope, relative to the mass of a constant amplitude, and prior standard
 deviation of slopes [steps of `SLOPE`]."""
 _LONG = 0.125
-"""Smallest extent of an axis along which the amplitude may change, relative to the longest axis."""
+"""Extent, relative to the longest axis, above which the amplitude may change along an axis."""
 _BOTH_ENDS = 0.9
-"""Smallest fraction of an axis that the read places must span before the amplitude may change along
-this axis."""
+"""Fraction of an axis that the read places must span before the amplitude may change along it."""
 _LEADING = 0.15
-"""Smallest posterior weight of a kernel that gets candidates with a changing amplitude."""
+"""Posterior weight from which a kernel gets candidates with a changing amplitude."""
 
 
 @dataclass(frozen=True)
@@ -140,16 +139,16 @@ def _listed(points: Sequence[float]) -> str:
 
 
 RATIOS = (0.25, 1.0, 4.0)
-"""Candidate ratios of the length-scale along z to the length-scale along x and y, as multiples of
-the ratio of the map's vertical to its horizontal steps. A mixture of two candidates also predicts
-fields with a ratio between them well."""
+"""Candidate ratios of the length-scale along z to the length-scale along x and y. Their unit is
+the ratio of the map's vertical to its horizontal steps. A mixture of two candidates also gives good
+predictions for fields with a ratio between theirs."""
 
 
 def axis_ratios(features: FloatArray, names: Sequence[str]) -> tuple[float, ...]:
     """Return candidate ratios of the length-scale along z to the length-scale along x and y.
 
-    The result is empty if the places do not vary both along z and along x or y. It is also empty if
-    `features` (n, p) contain anything but x, y and z.
+    The result is empty if all places have the same height or the same horizontal position. It is
+    also empty if `features` (n, p) contain anything but x, y and z.
     """
     span = np.ptp(features, axis=0)
     if "z" not in names or not set(names) <= {"x", "y", "z"}:
@@ -365,11 +364,11 @@ def _relative_prior(part: HyperParameters) -> float:
 
 @dataclass(frozen=True)
 class CandidateGrid:
-    """Candidates Λ that adapt to the readings, ordered by kernel.
+    """Candidates Λ, ordered by kernel, that adapt to the readings.
 
     Args:
         kernels: grids of the kernels, with prior masses in proportion to `share`.
-        due: smallest number of observed places at which the candidates adapt.
+        due: number of observed places from which the candidates adapt next.
         coordinates: (n, p) coordinates of the places; None = the features are no coordinates.
     """
 

@@ -24,7 +24,7 @@ from gp_active_sensing.belief.prior import integrate_scale
 from gp_active_sensing.types import FloatArray, IntArray
 
 FEWEST = 5
-"""Smallest number of places for which `explained` is computed."""
+"""Number of places from which `explained` is computed."""
 
 
 @dataclass(frozen=True)
@@ -205,16 +205,16 @@ GROWTH = 0.1
 AT_LEAST = 5
 """Smallest number of added places after which R² is computed again."""
 MANY = 600
-"""Number of places above which R² is computed more rarely."""
+"""Number of places above which R² is computed again only after a growth above `GROWTH`."""
 
 
 @dataclass(frozen=True)
 class PlacePredictability:
     """R² of `LeaveOneOut.explained`, which is computed again as the number of places grows.
 
-    A computation costs O(L D³) for D places. R² is computed again after a tenth more places, but
-    not before five more. The cost per added place is thus O(10 L D²). Above `MANY` places, the
-    intervals grow further, and the cost per place is constant.
+    A computation costs O(L D³) for D places. R² is computed again when D has grown by a
+    tenth and by at least five places. The cost per added place is thus O(10 L D²). Above `MANY`
+    places, the intervals are longer, and the cost per added place is constant.
 
     Args:
         share: R² of the last computation; None = unknown.
@@ -226,7 +226,7 @@ class PlacePredictability:
 
     @classmethod
     def of_record(cls, record: Mapping[str, Any]) -> PlacePredictability:
-        """Return the predictability that a stage's record contains, or else the initial one."""
+        """Return the predictability in the record of a stage; without one, the initial value."""
         share = record.get("explained")
         return cls(None if share is None else float(share), int(record.get("explained_places", 0)))
 
@@ -236,7 +236,7 @@ class PlacePredictability:
 
     @property
     def due(self) -> int:
-        """Number of observed places at which R² is computed again."""
+        """Number of observed places from which R² is computed again."""
         if not self.places:
             return FEWEST
         growth = GROWTH * max(1.0, (self.places / MANY) ** 2)

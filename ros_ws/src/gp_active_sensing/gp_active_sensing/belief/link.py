@@ -55,13 +55,13 @@ _MOST = 300
 _GROWTH = 1.1
 """Factor by which the dense quantity's number of observed places grows until a link is renewed."""
 _DENSER = 1.25
-"""Smallest number of observed places of the dense quantity for a link, relative to the number of
-observed places of the sparse quantity."""
+"""A link requires that the dense quantity has at least this many times the observed places of the
+sparse quantity."""
 _LEAST = 3
-"""Smallest number of observed places of the sparse quantity for a link. The first two readings
-determine the mean and the scale."""
+"""Number of observed places of the sparse quantity from which a link is made. The first two
+readings only determine the mean and the scale."""
 _ROUNDING = 1e-13
-"""Largest eigenvalue that counts as a rounding error, relative to the largest eigenvalue."""
+"""Eigenvalues up to this fraction of the largest eigenvalue count as rounding errors."""
 
 
 class Link(NamedTuple):
@@ -239,9 +239,9 @@ def follow(belief: Belief, template: Belief, source: Belief, *, now: bool = Fals
     """Make, renew or remove the link of a belief if due; return whether the belief changed.
 
     A link requires that the dense quantity has a quarter more observed places than the sparse
-    quantity. It is renewed when the dense quantity has a tenth more observed places than before.
-    With `now`, one more place is enough. The result depends only on the readings and their order.
-    The belief keeps its readings. `template` and `source` are as in `linked`.
+    quantity. The link is renewed when the number of the dense quantity's observed places has grown
+    by a tenth; with `now`, when it has grown at all. The belief keeps its readings. The result
+    depends only on the readings and their order. `template` and `source` are as in `linked`.
     """
     own, places = (int(np.count_nonzero(each.visited)) for each in (belief, source))
     dense = own >= _LEAST and places >= _DENSER * own

@@ -14,8 +14,8 @@ from gp_active_sensing.belief.prior import IDENTITY, Transform
 from gp_active_sensing.types import BoolArray, FloatArray, IntArray
 
 WIDEST, FAR = 2.0, 4.0
-"""Limits for the components of a mixture of logarithms: largest variance [the mixture's variances],
-and largest excess of a mean over the mixture's mean [the mixture's standard deviations]."""
+"""Largest variance of a component after a logarithm, relative to the mixture's variance. Largest
+excess of its mean over the mixture's mean, relative to the mixture's standard deviation."""
 _NEGLIGIBLE = 1e-10
 """Largest total weight of the components that are left out of a distribution function."""
 _CLOSE = 1e-9
@@ -46,7 +46,7 @@ class Mixture:
         return replace(self, mean=self.mean[:, places], variance=self.variance[:, places])
 
     def noisier(self, variance: FloatArray) -> Mixture:
-        """Return the mixture with added (L, m) or (L, 1) variances, after the transform."""
+        """Return the mixture with `variance` (L, m) or (L, 1) added, in transformed units."""
         return replace(self, variance=self.variance + variance)
 
     def each(self) -> tuple[FloatArray, FloatArray]:

@@ -61,8 +61,8 @@ class AttributeCovariance(AddedCovariance):
 
     Args:
         rest: covariance K; `attribute_std` of its candidates is σ_a.
-        columns: (n, q) Z, scaled to a mean sum of squares of 1 per row; σ_a² is then the variance
-            that all columns explain together.
+        columns: (n, q) Z, scaled so that the squares of a row sum to 1 on average; σ_a² is then
+            the variance that all columns explain together.
     """
 
     def __init__(self, rest: LocationCovariance, columns: FloatArray) -> None:
@@ -221,12 +221,12 @@ def smooth_part(covariance: LocationCovariance) -> LocationCovariance:
 
 
 _NEAREST = 4
-"""Number of nearest places from which a slope is computed."""
+"""Largest number of nearest places from which the slope at a place is computed."""
 _ABOVE = 2
-"""Number of places above and below a place from which its vertical slope is computed."""
+"""Largest total number of places above and below a place that determine its vertical slope."""
 _STEEP = 2.0
-"""Smallest ratio of horizontal to vertical distance [map steps] at which a step from place to place
-counts as horizontal. A step counts as vertical if the inverse of its ratio is as large."""
+"""A horizontal step between places has at least this ratio of horizontal to vertical distance. A
+vertical step has at least this ratio of vertical to horizontal distance. Unit: map steps."""
 
 
 class Steepness:

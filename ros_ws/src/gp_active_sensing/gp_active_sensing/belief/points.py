@@ -18,14 +18,14 @@ _AROUND = 8
 _NO_WEIGHT = 1e-13
 """Largest total weight of the least probable candidates λ, which are left out."""
 _LINEAR = 1e-9
-"""Largest relative error of a linear fit to a basis function that counts as linear."""
+"""A basis function counts as linear if the relative error of its linear fit is at most this."""
 
 
 @dataclass(frozen=True)
 class PointLocator:
     r"""Locator of points among the places of a map.
 
-    Each place i has an independent component u_i of the field. Between the places, it is
+    Each place i has an independent component u_i of the field. Between the places, the component is
 
     .. math:: u(x) = \sum_i w_i(x) u_i + r(x), \quad w_i(x) = \max(0, 1 - |x - x_i| / h_i)
 

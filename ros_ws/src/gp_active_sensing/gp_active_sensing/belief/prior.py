@@ -32,7 +32,7 @@ class Transform:
         return values
 
     def seen_variance(self, values: FloatArray, variance: float) -> FloatArray:
-        """Return the noise variance after the transform, for readings `values` with `variance`."""
+        """Return the transformed noise variance of readings `values` with the noise `variance`."""
         return np.full(values.shape, variance)
 
     def inverse(self, values: FloatArray) -> FloatArray:
@@ -71,7 +71,7 @@ class Log(Transform):
             return np.asarray(np.log(np.maximum(values + self.offset, 0.0)))
 
     def seen_variance(self, values: FloatArray, variance: float) -> FloatArray:
-        """Return the noise variance after the transform, for readings `values` with `variance`."""
+        """Return the transformed noise variance of readings `values` with the noise `variance`."""
         return np.asarray(variance / np.square(np.maximum(values + self.offset, 1e-100)))
 
     def inverse(self, values: FloatArray) -> FloatArray:
@@ -440,12 +440,12 @@ def joined(parts: Sequence[LocationCovariance]) -> LocationCovariance:
 
 
 _FEWEST = 5
-"""Smallest number of observed places for an estimate of the scale c under a known mean. Each
-coefficient of the mean requires one more place."""
+"""Number of observed places from which the scale c is estimated under a known mean. Each
+coefficient of an unknown mean requires one more place."""
 _MOST = 128
 """Largest number of places from which c is estimated. They are spread evenly over the map."""
 _STEPS = 2.0
-"""Number of steps per factor of two to which estimates are rounded."""
+"""Estimates are rounded to this number of steps per factor of two."""
 
 
 def unit_scale(
@@ -454,7 +454,7 @@ def unit_scale(
     r"""Return an estimate (L,) of the scale c of each candidate λ; None with too few readings.
 
     With an unknown scale, each candidate's covariance is known up to a factor c, which is
-    integrated out later. Readings with a variance of their own need an estimate of c before that.
+    integrated out later. Readings with a variance of their own need an estimate of c earlier.
     The estimate follows from the sample variance s² of the places' averages,
 
     .. math:: E[s^2] = c_\lambda (\bar k_{ii} - \bar k_{ij}),
@@ -507,7 +507,7 @@ def noise_estimate(
 
     Args:
         noise: (L,) noise variance of the candidates at a scale c of 1.
-        unit: (L,) estimate of the scale c, see `unit_scale`.
+        unit: (L,) estimate of the scale c (see `unit_scale`).
         freedom: n, number of readings minus number of places.
         squares: sum of squares of readings about the means of their places.
     """
@@ -520,7 +520,7 @@ def noise_estimate(
 
 
 _FLOOR = 1e-24
-"""Smallest mean square of the residuals, relative to the mean square of the readings."""
+"""Lower limit of the mean square of the residuals, relative to that of the readings."""
 
 
 class ScaledEvidence(NamedTuple):
@@ -540,7 +540,7 @@ def integrate_scale(
 ) -> ScaledEvidence:
     r"""Integrate out a common factor c of signal, noise and mean variance, with ``p(c) ∝ 1/c``.
 
-    Let Q = zᵀ K⁻¹ z at c = 1, and ν the number of readings minus the coefficients of a vague mean.
+    Let Q = zᵀ K⁻¹ z at c = 1, and ν = `readings` - `known`.
 
     .. math:: p(z | \lambda) \propto |K|^{-1/2} Q^{-\nu/2}, \quad E[c | z, \lambda] = Q / (\nu - 2)
 

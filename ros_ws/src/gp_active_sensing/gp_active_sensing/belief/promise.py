@@ -4,9 +4,9 @@ With weights :math:`w_p` of the places the promised error is
 
 .. math:: \sqrt{\sum_p w_p \operatorname{Var}(f_p | z) / \sum_p w_p} .
 
-The variance includes all candidates λ and the differences between their means. The promised error
-is correct on average over fields drawn from the belief, but it varies around the actual error. A
-mission checks it repeatedly and could end when it happens to be too low. `aim.assurance` is
+The variance is over all candidates λ, including the differences between their means. The promised
+error is correct on average over fields drawn from the belief, but varies around the actual error.
+A mission checks it repeatedly and could end when it happens to be too low. `aim.assurance` is
 therefore an additional condition.
 
 `floor_of` computes a lower bound of the promised error for any choice of k places. For one
@@ -43,7 +43,7 @@ class Promise(NamedTuple):
 
     Args:
         error: root of the weighted mean of the places' variances.
-        worst: largest standard deviation of a place with a weight.
+        worst: largest standard deviation of a place with a weight above 0.
     """
 
     error: float
@@ -57,7 +57,7 @@ def to_record(promise: Promise | None) -> dict[str, Any]:
 
 
 def promise_of(found: Mixture, weights: FloatArray) -> Promise:
-    """Return the expected error of a map with the `weights` (n,) of its places."""
+    """Return the expected error of a map; `weights` (n,) are the weights of its places."""
     _, variance = found.moments()
     counted = weights > 0.0
     mean = float(weights @ variance) / float(weights.sum())
@@ -69,7 +69,7 @@ MOST_PLACES = 2000
 _NUMBERS = 8_000_000
 """Largest number of entries of an array in the computation of the lower bound."""
 _LITTLE = 1e-3
-"""Smallest weight of a candidate λ that contributes to the lower bound."""
+"""Weight from which a candidate λ contributes to the lower bound."""
 _VAGUE = 1e6
 """Largest variance of the mean that enters the lower bound, relative to the field's variance."""
 
@@ -150,7 +150,7 @@ def _spectra(
     places: IntArray,
     shares: FloatArray,
 ) -> list[FloatArray]:
-    """Return the eigenvalues of ``W^½ M W^½`` (see the module) under some λ, largest first."""
+    """Return the eigenvalues of ``W^½ M W^½`` (see the module), largest first."""
     roots = np.sqrt(shares)
     fields = covariance.between(places, places)
     basis = roots[:, None] * data.basis[places]

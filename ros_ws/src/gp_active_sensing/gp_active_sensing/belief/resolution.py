@@ -17,11 +17,11 @@ _ON = 0.8
 _EXACT = 4e-7
 """Relative rounding error of a value that a message stores in single precision."""
 _APART = 10.0
-"""Smallest step, in multiples of the rounding error of the largest reading."""
+"""Smallest step that is detected, in multiples of the rounding error of the largest reading."""
 _FEW = 8
-"""Smallest number of different values that identify a step above 1 or outside of `_DECIMAL`."""
+"""Number of different values from which a step above 1 or outside of `_DECIMAL` is detected."""
 _LEAST = 3
-"""Smallest number of different values that identify a step of at most 1 in `_DECIMAL`. If the
+"""Number of different values from which a step of at most 1 in `_DECIMAL` is detected. If the
 readings have fewer different values, all of them must be multiples of the step."""
 _MANY = 256
 """Largest number of different values that are counted."""

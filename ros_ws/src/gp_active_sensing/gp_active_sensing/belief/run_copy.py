@@ -68,10 +68,10 @@ def with_mark(config: BeliefConfig, run_dir: Path | None = None) -> BeliefConfig
 
 
 def as_begun(config: BeliefConfig, stored: Mapping[str, Any], run_dir: Path) -> BeliefConfig:
-    """Return the configuration with which a run continues with the model that it started with.
+    """Return the configuration for continuing a run with its original model.
 
-    If the file was moved or rewritten, the copy of the model in `run_dir` is used. A file with
-    another name and other content counts as a changed configuration. `stored` is the section
+    If the file was moved or rewritten, the copy of the model in `run_dir` is used. A file whose
+    name and content both differ counts as a changed configuration. `stored` is the section
     `belief` of the run's configuration.
 
     Raises:

@@ -22,7 +22,7 @@ REJECTED = "rejected_"
 
 
 class QueryLog:
-    """Log of the questions to an expert and their answers; at most one question is open.
+    """Log of the questions to an expert and of the answers; at most one question is open.
 
     A question is open from `begin` to `settle`. A later answer is still used as a reading, and
     counted as late. Times are seconds of the driver's clock.
@@ -156,7 +156,7 @@ class QueryLog:
         return self.counts[f"{REJECTED}{reason}"]
 
     def forget_before(self, seconds: float) -> None:
-        """Forget the used answers that are older than `max_age` at a time [s].
+        """Forget the used answers that are older than `max_age` at the time `seconds`.
 
         A repetition of such an answer is rejected as too old.
         """

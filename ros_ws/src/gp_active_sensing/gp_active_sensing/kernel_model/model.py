@@ -168,7 +168,7 @@ class KernelModel:
         rows: number of rows from which the belief was learned.
         source: source of the rows.
         history: belief during learning.
-        settings: configuration, versions and seconds used, as plain data.
+        settings: configuration, versions and computing time [s], as plain data.
     """
 
     fits: tuple[KernelFit, ...]

@@ -2,7 +2,7 @@
 
 Any program can read the file with ``numpy.load(path, allow_pickle=False)``. The entry ``header`` is
 text in UTF-8. A reader first checks the format and the version, which every later version keeps in
-its header. Then it checks the sizes, before it allocates memory. Finally it checks the digest,
+its header. Then it checks the sizes before it allocates memory. Finally it checks the digest,
 shapes, numbers and settings.
 """
 

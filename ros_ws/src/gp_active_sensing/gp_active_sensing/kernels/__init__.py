@@ -60,7 +60,7 @@ def build_graph_kernel(name: str) -> GraphKernel:
     """Return the graph kernel registered under `name`.
 
     Raises:
-        UnknownNameError: no kernel has this name; the message has the nearest match.
+        UnknownNameError: no kernel has this name; the message names the nearest match.
     """
     return graph_kernels.factory(name)()
 
@@ -69,7 +69,7 @@ def build_kernel(name: str) -> Kernel:
     """Return the kernel registered under `name`.
 
     Raises:
-        UnknownNameError: no kernel has this name; the message has the nearest match.
+        UnknownNameError: no kernel has this name; the message names the nearest match.
     """
     return kernels.factory(name)()
 

@@ -137,7 +137,7 @@ class Composite:
     def typical_length(self, theta: FloatArray, unit: FloatArray) -> float | None:
         """Return the geometric mean of the length-scales of all leaves but LIN; None = all are LIN.
 
-        `unit` (d,) is the size of the normalised unit of each input, in the unit of the result.
+        `unit` (d,) is one normalised unit of each input, in the unit of the result.
         """
         logs = self.log_lengths(theta)
         return float(np.exp(np.mean([log + np.log(unit) for log in logs]))) if logs else None
