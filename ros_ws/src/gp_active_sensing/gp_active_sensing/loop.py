@@ -1,7 +1,7 @@
 """Active-sensing loop: use readings, update the belief, and choose the next place.
 
 A simulator, the replay of a bag, and a robot use the same loop. The loop is not thread-safe. A
-program with threads locks the loop, or plans on a snapshot.
+program with threads must lock the loop, or plan on a snapshot.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ class SensingLoop:
             msg = f"belief over {belief.n} places, map {topology.name!r} has {topology.n}"
             raise ValueError(msg)
         self.quantities = by_name(name, belief, quantities)
-        """Further quantities by name."""
+        """Further quantities, keyed by name."""
         if limits is not None and limits.quantity not in ("", name, *self.quantities):
             known = ", ".join(filter(None, (name, *self.quantities))) or "none with a name"
             msg = f"limits.quantity: {limits.quantity!r} is not measured; known: {known}"
@@ -131,7 +131,8 @@ class SensingLoop:
         check_fit(policy, belief, topology, quantities)
         BudgetConstraint(topology, budget)  # checks the end place
         self.whole = self.topology = topology
-        """`whole` has all moves; `topology` lacks shut moves, and moves to places in `beyond`."""
+        """`whole` has all moves. `topology` has neither the shut moves nor the moves to places in
+        `beyond`."""
         self.shut: frozenset[tuple[int, int]] = frozenset()
         """Moves (from, to) that are impassable at present; see `shut_moves`."""
         self.sorties: Sorties | None = None
@@ -146,12 +147,13 @@ class SensingLoop:
         self.snap_distance = snap_distance
         self.remaining = budget
         self.spent = 0
-        """Number of spent readings: newly observed places, and planned revisits."""
+        """Number of readings charged to the budget so far: one for each newly observed place, and
+        one for each planned revisit."""
         self.decisions = 0
         self.returning_home = False
         """True if the newest plan leads to the end place of the mission."""
         self.restoring = False
-        """True while readings come from a journal; reservations are then ignored."""
+        """True while readings come from a journal. Reservations are ignored during this time."""
         self.counts: Counter[str] = Counter()
         self.set_aside: set[int] = set()
         """Places that gave no reading even after all retries."""
@@ -205,7 +207,7 @@ class SensingLoop:
             topology: the new map.
             fresh: belief about the main quantity over the new map, without readings.
             closed: occupied places of the new map, to which no move leads.
-            further: beliefs without readings about the further quantities, by their names.
+            further: beliefs without readings about the further quantities, keyed by name.
 
         Raises:
             ValueError: the frame or the first places differ, or a quantity has no belief.
@@ -290,9 +292,10 @@ class SensingLoop:
         self.set_limits(declared, began, self.beyond.union(closed) - set(opened))
 
     def limit_figures(self) -> dict[str, int]:
-        """Return the numbers of open places, closed places, and changes; {} = no limits.
+        """Return figures on the limits, keyed by name; {} = no limits.
 
-        ``read_beyond`` is the number of places whose average reading violates the limits.
+        ``open`` and ``closed`` are numbers of places. ``times_closed`` and ``times_opened`` count
+        changes. ``read_beyond`` is the number of places whose average reading violates the limits.
         """
         if self.limits is None:
             return {}
@@ -360,7 +363,7 @@ class SensingLoop:
         return self.counts["accepted"] + sum(self.counts[f"accepted_{q}"] for q in self.quantities)
 
     def tell(self, readings: Iterable[Reading | PlacedReading], *, lead: str = "") -> TellReport:
-        """Use readings in any order. Each reading is either used or rejected, and counted.
+        """Use readings in any order. Each reading is either used or rejected; both are counted.
 
         A `PlacedReading` was checked before, and is rejected only if the budget does not cover it.
         Only readings of the quantity `lead` count against the budget; "" = the main quantity. A
@@ -515,8 +518,8 @@ class SensingLoop:
     def wants(self, location: int, quantity: str = "") -> bool:
         """Return whether the budget covers a reading of a quantity at a place.
 
-        The probe's visits are completed by readings of `quantity`. A reading of an observed place
-        is always covered. After the first decision, readings are reserved for planned routes.
+        A reading of `quantity` completes a visit of the probe. A reading of an observed place is
+        always covered. After the first decision, readings are reserved for planned routes.
         """
         left, visit = self.remaining.readings, (quantity, location)
         if left is None or self.restoring or not (self.decisions or self.returning_home):
@@ -567,7 +570,7 @@ class SensingLoop:
 
     @property
     def visits(self) -> int | None:
-        """Number of spent readings if the policy may choose observed places; otherwise None."""
+        """Number of readings charged so far; None = the policy never chooses observed places."""
         return self.spent if self.revisits else None
 
     def queries(self, places: Collection[int] | None = None) -> tuple[int, ...]:
@@ -614,7 +617,8 @@ class SensingLoop:
             passed: places that a probe has left before their readings arrived.
             limit: limit on the computing effort of this decision; None = the loop's limit.
             probe: name of the probe, if there are several.
-            waiting: places of the other probes that wait for a decision, by the probes' names.
+            waiting: places of the other probes that wait for a decision, keyed by the probes'
+                names.
             now_ns: time of the decision [ns], for a field that changes; None = unchanged time.
             heading: heading of a probe with a turning radius [rad]; None = unknown.
             carried: names of the quantities that the probe measures; None = all quantities. A
@@ -736,7 +740,7 @@ class SensingLoop:
         return Sorties(whole, in_metres(self.sorties.fresh, self.speed))
 
     def set_aims(self, aim: Aim | None, further: Mapping[str, Aim]) -> None:
-        """Set the target errors of the main quantity and, by their names, of the further ones."""
+        """Set the target error of the main quantity, and of further quantities, keyed by name."""
         self.aim = aim
         self.quantities = {
             name: replace(each, aim=further.get(name)) for name, each in self.quantities.items()
@@ -750,7 +754,6 @@ class SensingLoop:
     def _measured(
         self, carried: Sequence[str] | None
     ) -> tuple[QuantityBelief, tuple[QuantityBelief, ...]]:
-        """Return the first of a probe's quantities, and the other ones."""
         main = QuantityBelief(self.name, self.belief, self.weight, aim=self.aim)
         if carried is None:
             return main, tuple(self.quantities.values())
@@ -823,7 +826,7 @@ class SensingLoop:
         again: bool = False,
         carried: Sequence[str] | None = None,
     ) -> None:
-        """Restore a decision from before a restart: policy state, route, and probe.
+        """Restore the policy state and the route of `probe` from a decision before a restart.
 
         `again` is True if the goal was already observed before the decision.
         """
@@ -841,7 +844,7 @@ class SensingLoop:
         self.reservations.drop(probe)
 
     def snapshot(self, clock: Clock | None = None) -> SensingLoop:
-        """Return an independent copy, to plan while this loop uses readings; see `adopt`."""
+        """Return an independent copy that can plan while this loop uses readings; see `adopt`."""
         other = copy.copy(self)
         other.clock = self.clock if clock is None else clock
         other.blocked = set(self.blocked)
@@ -898,12 +901,12 @@ class FurtherReceiver:
             self._loop.check_room(placed.place, self._quantity)
 
     def costs(self, location: int) -> bool:
-        """Return whether a place's next reading is its first or a planned further reading."""
+        """Return True if the next reading of a place is its first, or is a planned further one."""
         due = self._leads and self._loop.reservations.is_due(location, self._quantity)
         return due or not self.belief.observed[location]
 
     def tell(self, readings: Iterable[Reading | PlacedReading]) -> TellReport:
-        """Use readings, and report the places with a first reading of the quantity."""
+        """Use readings; the report names places that got their first reading of the quantity."""
         before = self.belief.observed.copy()
         with suppress(ActiveSensingError):
             # The weights are computed before each reading, for equal rounding after a restart.

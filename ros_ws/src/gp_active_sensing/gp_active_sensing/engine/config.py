@@ -104,7 +104,7 @@ class BudgetConfig:
         return None if error is None else Aim(error, self.error_of)
 
     def aims(self, main: str = "") -> dict[str, Aim]:
-        """Return the target errors of the further quantities, by the names of the quantities."""
+        """Return the target errors of the further quantities, keyed by the quantities' names."""
         each = self.error if isinstance(self.error, dict) else {}
         return {name: Aim(error, self.error_of) for name, error in each.items() if name != main}
 

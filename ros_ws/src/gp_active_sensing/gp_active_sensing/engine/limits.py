@@ -16,7 +16,7 @@ from gp_active_sensing.topology.base import GraphTopology
 from gp_active_sensing.types import BoolArray, IntArray
 
 _READ = 0.5
-"""Smallest probability with which an observed place must keep the limits to be open."""
+"""An observed place is open if it keeps the limits with at least this probability."""
 _STEPS = 2.5
 """Default radius of the safe area around a start [median distances to the nearest place]."""
 
@@ -68,7 +68,8 @@ class LimitsConfig:
         """Return the checked limits; None = no limits.
 
         Raises:
-            ConfigError: `at_least` is not below `at_most`, or both are missing beside other keys.
+            ConfigError: `at_least` is not below `at_most`, or both are missing although other keys
+                are set.
         """
         if self.at_least is None and self.at_most is None:
             if self != LimitsConfig():
@@ -115,7 +116,7 @@ class LimitsConfig:
 
 
 def check_limits(topology: Topology) -> None:
-    """Raise ConfigError for a map without moves, where drives cross unknown places."""
+    """Raise ConfigError if the map has no moves, because drives then cross unknown places."""
     if topology.free or not isinstance(topology, GraphTopology):
         msg = (
             f"limits: map {topology.name!r} has places and no moves between them, so nothing says "

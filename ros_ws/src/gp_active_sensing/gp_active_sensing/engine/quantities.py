@@ -19,7 +19,7 @@ from gp_active_sensing.planning.request import QuantityBelief
 def by_name(
     main: str, belief: Belief, quantities: Sequence[QuantityBelief]
 ) -> dict[str, QuantityBelief]:
-    """Return further quantities by name, in order.
+    """Return the further quantities in the given order, keyed by name.
 
     Raises:
         ValueError: a name is missing or repeated, or the beliefs differ in the number of places.

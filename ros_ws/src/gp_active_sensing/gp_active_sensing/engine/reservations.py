@@ -1,4 +1,4 @@
-"""Reservations of readings for planned routes and revisits, and stored plans of a batch."""
+"""Reservations of readings for routes and revisits; storage of the plans of a batch."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class BudgetReservations:
         self._due.pop(probe, None)
 
     def hand_on(self, probe: str, key: str) -> None:
-        """Transfer the reserved route of a probe to the name `key`."""
+        """Store the reserved route of a probe under the name `key` instead of the probe's name."""
         self._ways[key] = self._ways.pop(probe, ("", ()))
 
     def is_due(self, place: int, quantity: str = "") -> bool:

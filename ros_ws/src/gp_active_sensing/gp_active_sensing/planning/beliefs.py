@@ -153,7 +153,6 @@ def _features(candidates: MergedCandidates) -> FloatArray:
 
 
 def _groups(weights: FloatArray, features: FloatArray, most: int) -> IntArray:
-    """Return the index of the group (L,) to which each hyperparameter candidate belongs."""
     L = len(weights)
     weight = weights.copy()
     centred = features - weights @ features

@@ -23,7 +23,7 @@ READINGS_SPENT = "the budget of readings is spent"
 NOTHING_IN_REACH = "every place in reach is on its way to be read by another probe, or set aside"
 """Reason for a plan without a waypoint when every reachable place is pending or unavailable."""
 _TOLERANCE = 1e-9
-"""Largest excess of a drive over the budget that counts as a rounding error [m or s]."""
+"""A drive may exceed the budget by this much, because sums are rounded [m or s]."""
 
 
 class FeasibleMove(NamedTuple):
@@ -89,7 +89,7 @@ class BudgetConstraint:
         return any(not np.isfinite(ways.seconds).all() for ways in self.ways_home)
 
     def leaves_room(self, horizon: int) -> bool:
-        """Return True only if every sequence of `horizon` drives fits into the budget."""
+        """Return True only if the budget certainly covers every sequence of `horizon` drives."""
         if not self.topology.free:
             return False
         x = self.topology.positions
@@ -152,7 +152,7 @@ class BudgetConstraint:
         return found
 
     def way_home(self, at: int, left: Budget | None = None) -> Route | None:
-        """Return a route to the end place, within budget `left` if possible; None = no route."""
+        """Return a route to the end place, preferably one within `left`; None = no route."""
         left = self.budget if left is None else left
         routes = [route for ways in self.ways_home if (route := ways.route(at)) is not None]
         fits = [route for route in routes if left.affords(route.cost, readings=0)]

@@ -21,7 +21,8 @@ _REFRESH = 64
 
 
 Entries: TypeAlias = Callable[[IntArray, IntArray], FloatArray]
-"""Function ``entries(rows, columns)`` for entries (r, c) of a positive semi-definite kernel."""
+"""Function ``entries(rows, columns)`` that returns entries (r, c) of a positive semi-definite
+kernel."""
 
 
 def checked(diagonal: FloatArray, k: int) -> FloatArray:

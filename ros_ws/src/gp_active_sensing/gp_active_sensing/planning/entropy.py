@@ -17,7 +17,7 @@ _TINY = 1e-300
 _NEGLIGIBLE = 1e-9
 """Weight below which a mixture component is ignored. The error of the entropy is below 1e-7 nat."""
 _CLOSE = 1e-4
-"""Largest difference of the bounds on an entropy for which the upper bound is used [nat]."""
+"""Difference of the bounds on an entropy up to which the upper bound is used [nat]."""
 _LIKE = (
     (9, 1.0, 0.75, 4.5, 0.2),
     (11, 1.0, 0.75, 5.5, 0.1),
@@ -318,7 +318,6 @@ def _in_chunks(
 
 
 def _density(z: FloatArray, b: FloatArray, m: FloatArray, std: FloatArray) -> FloatArray:
-    """Return the densities (K, N) of K mixtures (K, L) at points z (K, N)."""
     t = (z[:, :, None] - m[:, None, :]) / std[:, None, :]
     t *= t
     t *= -0.5

@@ -12,7 +12,7 @@ from gp_active_sensing.types import CandidateValue, Plan
 from gp_active_sensing.util.wording import brief
 
 _SAME = 1e-9
-"""Largest difference between values that count as equal [unit of the policy's values]."""
+"""Difference up to which two values count as equal [unit of the policy's values]."""
 
 
 def why(plan: Plan, names: Sequence[str], policy: str) -> str:
@@ -113,7 +113,7 @@ def outcome(
 
 
 def elsewhere(record: Mapping[str, Any], names: Sequence[str]) -> tuple[str, ...]:
-    """Return sentences that compare the information at the visited place and the chosen place.
+    """Return sentences that compare the information at the visited and at the chosen place.
 
     `record` is the record of a stage of a replay. In a replay, the probe may have driven to another
     place than the chosen one.
@@ -137,7 +137,6 @@ def called(name: str) -> str:
 
 
 def _digits(chosen: CandidateValue, rival: CandidateValue | None) -> int:
-    """Return the number of decimals, 2 to 4, with which the printed values differ."""
     others = [chosen.upper] + ([rival.upper] if rival else [])
     differ = [v for v in others if abs(v - chosen.lower) > _SAME]
     for digits in (2, 3):
@@ -151,7 +150,6 @@ def _exact(candidate: CandidateValue) -> bool:
 
 
 def _figure(value: float, digits: int) -> str:
-    """Return a value with `digits` decimals; a very large value gets five digits instead."""
     return f"{value:.{digits}f}" if abs(value) < 1e6 else f"{value:.5g}"
 
 

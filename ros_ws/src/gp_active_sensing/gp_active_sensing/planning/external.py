@@ -36,7 +36,7 @@ _ANSWER_SHOWN = 80
 ENOUGH = 5
 """Number of successive starts without an answer after which a program is not started again."""
 _RUNNING: dict[tuple[int, int], PlannerProcess] = {}
-"""Programs by process id and id of the policy object, so that each mission has its own program."""
+"""Programs, keyed by process id and id of the policy object. Each mission has its own program."""
 _LOCK = threading.Lock()
 _UNLIMITED = 60.0
 """Longest wait for an answer if neither the policy nor the decision has a limit [s]."""
@@ -133,7 +133,7 @@ class Answer(NamedTuple):
 
 
 def understood(answer: Mapping[str, Any], options: Candidates, topology: Topology) -> Answer:
-    """Return the choice in an answer with the fields ``place``, ``route`` and ``value``.
+    """Return the choice that an answer states in its fields ``place``, ``route`` and ``value``.
 
     Raises:
         ProgramError: the place is no candidate, or a field is invalid.

@@ -168,7 +168,6 @@ class PlannerProgram:
                     rest = rest[os.write(pipe.fileno(), rest) :]
 
     def _line(self, until: float) -> bytes:
-        """Return the next line of standard output, which answers the open question."""
 
         def has_answer() -> bool:
             whole = b"\n" in self._answers or len(self._answers) > LONGEST
@@ -231,7 +230,6 @@ class PlannerProgram:
 
 
 def _brief(line: bytes) -> str:
-    """Return the beginning of a line as printable text."""
     text = line.decode("utf-8", "replace").strip()
     shown = "".join(c if c.isprintable() else "�" for c in text[:_SHOWN])
     return shown + ("…" if len(text) > _SHOWN else "")

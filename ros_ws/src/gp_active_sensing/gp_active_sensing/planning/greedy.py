@@ -40,7 +40,7 @@ _MANY = 10_000
 
 
 def freeze(belief: Belief, weights: FloatArray) -> dict[str, Any]:
-    """Return a state with `weights` (L,), and the hyperparameter candidates if they may change."""
+    """Return a policy state with `weights` (L,), and with the candidates if these may change."""
     frozen: dict[str, Any] = {"weights": weights.tolist()}
     if belief.grid is not None:
         frozen["candidates"] = _candidates(belief).tolist()

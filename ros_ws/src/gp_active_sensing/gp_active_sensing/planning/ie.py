@@ -31,7 +31,7 @@ logger = logging.getLogger(__name__)
 _PAUSE = 8
 """Divisor k: the bound is computed again after 1/k of the remaining readings."""
 _LARGEST = 2_000_000
-"""Largest number of covariance entries for which `advantage_over_apgd` computes the bound."""
+"""Number of covariance entries up to which `advantage_over_apgd` computes the bound."""
 
 
 class _TimeIsUpError(Exception):

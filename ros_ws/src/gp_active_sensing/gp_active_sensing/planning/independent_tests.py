@@ -20,9 +20,9 @@ _CLIPS = (0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)
 _QUANTILES = 160
 """Number of quantiles of a normal distribution that approximate an expectation."""
 _NEAR_BEST = 0.95
-"""Smallest difference of a used pair's correlations, as a fraction of the largest difference."""
+"""A pair is used if the difference of its correlations is this fraction of the largest or more."""
 _LEAST_DIFFERENCE = 1e-6
-"""Smallest difference of a pair's two correlations for which a test is possible."""
+"""Difference of a pair's two correlations from which a test is possible."""
 _ANCHORS = 400
 """Largest number of places that are tried as the first place of a pair."""
 _NUMBERS = 2_000_000
@@ -69,7 +69,7 @@ class PairTest:
 
     @classmethod
     def for_pair(cls, pair: Pair, variance: float, differences: bool) -> PairTest:
-        """Return the test whose clipping limit minimises the number of pairs like `pair`."""
+        """Return the test whose clipping limit requires the fewest pairs like `pair`."""
         tests = [cls(variance, differences, clip * variance) for clip in _CLIPS]
         return min(tests, key=lambda test: test.pairs_needed(pair, 0.05))
 
@@ -98,7 +98,7 @@ class PairTest:
         return math.exp(-count * rate)
 
     def pairs_needed(self, pair: Pair, error: float) -> float:
-        """Return the number of pairs for an error probability of `error`; inf = impossible."""
+        """Return the number of pairs needed for the error probability `error`; inf = impossible."""
         rate = -math.log(max(self.error(pair, 1), 1e-300))
         return math.ceil(-math.log(error) / rate) if rate > 1e-12 and error > 0.0 else math.inf
 
@@ -138,7 +138,7 @@ class LengthScales:
         self.values: list[float] = np.unique(self._all[possible]).tolist()
 
     def inside(self, low: float, high: float) -> list[float]:
-        """Return the length-scales from `low` to `high`; if there are none, the nearest."""
+        """Return the length-scales in [low, high], or else the one nearest to the middle."""
         inside = [value for value in self.values if low <= value <= high]
         middle = math.sqrt(low) * math.sqrt(high)
         return inside or [min(self.values, key=lambda value: abs(math.log(value / middle)))]
@@ -149,7 +149,7 @@ class LengthScales:
         return int(where[first_best(self._belief.weights[where])])
 
     def between(self, low: float, high: float) -> FloatArray:
-        """Return the weights (L,) of the candidates if the length-scale is from `low` to `high`."""
+        """Return the weights (L,) given that the length-scale is one of ``inside(low, high)``."""
         mask = np.isin(self._all, self.inside(low, high)) & self._of_kernel
         # If the posterior weights vanish, the prior weights are used.
         for weights in (self._belief.weights * mask, self._belief.prior_weights * mask):

@@ -33,7 +33,7 @@ from gp_active_sensing.util.ties import NAT, first_best
 logger = logging.getLogger(__name__)
 
 _SAME = 1.0001
-"""Largest ratio of two variances that count as equal."""
+"""Ratio up to which two variances count as equal."""
 
 
 @dataclass(frozen=True)

@@ -161,7 +161,6 @@ class _Layer:
         return cost if math.isfinite(cost) else 0.0
 
     def densest(self, family: Sequence[Rows]) -> int | None:
-        """Return the index of the densest rows that fit into the budget; None = no rows fit."""
         low, high = -1, len(family)
         number = high - 1
         while low < number < high and not self.stopped:

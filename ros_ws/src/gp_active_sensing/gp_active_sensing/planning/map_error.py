@@ -42,7 +42,8 @@ from gp_active_sensing.util.groups import nearby_groups
 from gp_active_sensing.util.ties import first_best
 
 VAGUE_MEAN = 1e3
-"""Largest variance of the prior mean, to limit rounding errors [variances of a reading]."""
+"""Value to which a larger variance of the prior mean is reduced, because of rounding errors
+[variances of a reading]."""
 _TARGETS = 500
 """Largest number of places that represent the map when the map error is computed."""
 _MANY = 2000
@@ -58,7 +59,7 @@ _KNOWN = 1e-12
 _WORTHWHILE = 1e-9
 """Relative improvement below which an exchange of places counts as a rounding error."""
 _FEW = 48
-"""Largest number of places from which a quantity's variance over the map is estimated."""
+"""A quantity's variance over the map is estimated from at most this number of places."""
 _LEAST = 1e-100
 """Lower limit of a quantity's variance over the map, which is a divisor."""
 _FLAT = 1e-9
@@ -140,7 +141,7 @@ class MapVariance:
         return any(part.sampled for part in self.parts)
 
     def gains(self) -> FloatArray:
-        """Return the reduction (L, m) of the mean variance by a single reading at each place."""
+        """Return the reductions (L, m) of the mean variance, each by one reading at one place."""
         variance = np.diagonal(self.covariance, axis1=1, axis2=2) + self.noise[:, None]
         shared = np.diagonal(self.shared, axis1=1, axis2=2)
         return np.asarray(np.maximum(shared, 0.0) / np.maximum(variance, _NO_VARIANCE))
@@ -164,7 +165,7 @@ class MapVariance:
         return float(self.weights @ found)
 
     def values(self, which: IntArray, rows: BoolArray | None = None) -> FloatArray:
-        """Return `value` for each hyperparameter candidate (L,); 0 outside of the mask `rows`."""
+        """Return `value` for each hyperparameter candidate (L,); 0 where `rows` is False."""
         found = np.zeros(len(self.weights))
         if not len(which):
             return found
@@ -204,7 +205,7 @@ class MapVariance:
         return replace(self, covariance=covariance, shared=shared, total=total)
 
     def at(self, which: IntArray) -> MapVariance:
-        """Return the map error restricted to the places with the indices `which`."""
+        """Return the same map error for readings at only the places with the indices `which`."""
         index = (slice(None), which[:, None], which)
         return replace(
             self,
@@ -316,7 +317,6 @@ def map_error_of(
 def _weighed(
     belief: Belief, weight: float, others: Sequence[QuantityBelief]
 ) -> list[tuple[QuantityBelief, float]]:
-    """Return the quantities with normalised weights, the main quantity first."""
     several = (QuantityBelief("", belief, weight), *others)
     total = sum(q.weight for q in several)
     return [(q, q.weight / total if total > 0.0 else 1.0 / len(several)) for q in several]
@@ -389,10 +389,9 @@ def map_error_gains(
     others: Sequence[QuantityBelief] = (),
     weight: float = 1.0,
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the reductions of the map's mean variance by a single reading at each place.
+    """Return weights (L',) of hyperparameter candidates, and reductions (L', m) of the map error.
 
-    The result is the weights (L',) of the hyperparameter candidates, and the reductions (L', m).
-    The arguments are those of `map_error_of`.
+    Each reduction is by a single reading at one place. The arguments are those of `map_error_of`.
     """
     targets = targets_of(topology, _MANY)
     if not others:

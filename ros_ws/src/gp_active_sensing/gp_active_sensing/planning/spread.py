@@ -24,9 +24,10 @@ from gp_active_sensing.types import BoolArray, FloatArray
 MOST = 300
 """Largest number of places in one tour."""
 _MANY = 8
-"""Number of places in a tour below which tours of a part of the map are tried."""
+"""If a tour has fewer places than this number, tours of a part of the map are tried."""
 _SHARES = (1.0, 0.5, 0.25)
-"""Largest fractions of the budget that a drive to a place and on to the end place may need."""
+"""Fractions of the budget. A tour visits only places for which the drive to the place and on to the
+end place needs at most this fraction; the fractions are tried in this order."""
 
 
 class FarthestPoints:
@@ -86,9 +87,9 @@ class Spread(RoutePolicy):
     The first place is the place of the probe. Each further place is farthest from all earlier and
     all observed places (see `FarthestPoints`). Bisection finds the largest number of places whose
     tour fits into the remaining budget, including the drive to the end place. If readings are the
-    only limit on a map without moves, there is a place for each reading. If few places of the whole
-    map fit, tours of a part of the map are tried. The policy chooses the tour with the least mean
-    distance from a place of the map to the nearest visited place.
+    only limit on a map without moves, the tour has a place for each reading. If a tour of the whole
+    map has only few places, the policy also tries tours of a part of the map. The policy chooses
+    the tour with the least mean distance from a place of the map to the nearest visited place.
 
     After the tour, another tour follows for the remaining budget. If a target error of the map ends
     the mission, each tour is a pass over the map. Several probes share a tour.
@@ -170,7 +171,7 @@ class _RouteSearch:
         return trip_of(request.topology, places, request.at, ask.unread, self.by, ask.reach.ways)
 
     def _fitting(self, places: Sequence[int]) -> tuple[int, ...]:
-        """Return places in the order of a short tour; () = the tour exceeds the budget."""
+        """Return `places` in the order of a short tour; () = the tour exceeds the budget."""
         chosen, limit = np.array(places, dtype=np.int64), self.request.limit.expansions
         tour = short_tour(
             self.distances.between(chosen),
@@ -184,9 +185,9 @@ class _RouteSearch:
         return order if fits(self._trip(order), self.constraint) else ()
 
     def _within(self, share: float) -> BoolArray:
-        """Return the (n,) mask of places that a drive reaches with `share` of the budget.
+        """Return the (n,) mask of places to which a drive is cheap enough.
 
-        This fraction also covers the drive from the place to the end place.
+        The drive there and on to the end place needs at most the fraction `share` of the budget.
         """
         reach, remaining = self.ask.reach, self.request.remaining
         takes = self.first if self.home is None else self.first + self.home

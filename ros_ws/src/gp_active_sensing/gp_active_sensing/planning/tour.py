@@ -38,7 +38,7 @@ _FEWEST = 48
 _HURRY = 0.1
 """Fraction of a decision's time after which the search for tours starts with a small tour."""
 _GROWTH = 3.0
-"""Largest factor by which a planning step takes longer if a tour has twice as many places."""
+"""Assumed factor by which a planning step takes longer if a tour has twice as many places."""
 _LAST, _ROWS_OF, _DESIGN = "the last route", "evenly spaced rows", "a tour of the best places"
 _Left: TypeAlias = tuple[float | None, ...]
 """Remaining metres, seconds and readings of a budget; None = no such limit."""
@@ -58,7 +58,7 @@ class Tour:
     of the hyperparameter candidates λ. :math:`\sigma_e^2` is the variance of the noise. The policy
     compares evenly spaced routes (not on roads), a short tour through greedily chosen places, and
     the rest of the previous route. It then inserts and replaces stops of the best route. After each
-    reading, it improves the rest of the route. New routes are searched each time a tenth of a limit
+    reading, it improves the rest of the route. It searches new routes whenever a tenth of a limit
     of the budget has been used.
 
     Every route, with the drive to the end place, obeys the limits on metres, seconds and readings.
@@ -83,7 +83,7 @@ class Tour:
     renew: ClassVar[float] = 0.1
     """Fraction of a budget limit that is used between two searches for new routes."""
     margin: ClassVar[float] = 0.01
-    """Smallest relative reduction of the remaining variance for which a new route is chosen."""
+    """A new route is chosen if it reduces the remaining variance by more than this fraction."""
 
     crosses = True
     """True: the route to the next place may cross observed places."""
@@ -184,7 +184,6 @@ class Tour:
         return replace(plan, seconds=clock() - started), routes.state()
 
     def _goals(self, request: PlanRequest, reach: ReachableGoals, unread: BoolArray) -> IntArray:
-        """Return the unread places that are affordable in this sortie or in a later sortie."""
         goals = reach.locations[unread[reach.locations]]
         sorties, end = request.sorties, request.remaining.end
         if sorties is None or end is None or not goals.size:
@@ -307,13 +306,13 @@ def _no_time(limit: PlanLimit) -> bool:
 
 @dataclass(frozen=True)
 class _Routes:
-    """Routes of the probes, by the next waypoint of each probe.
+    """Routes of the probes, keyed by the next waypoint of the probe.
 
     Args:
-        by_goal: next waypoint of each probe, with the places of its route from there on.
+        by_goal: for each next waypoint, the places of the route from there on.
         renewed: remaining budget at the last search for new routes; None = no search yet.
         pending: waypoints of other probes, and places of probes that wait for a decision.
-        passes: next waypoint of each probe in a pass, with the remaining budget of the pass.
+        passes: for each next waypoint of a pass, the remaining budget of the pass.
     """
 
     by_goal: dict[int, tuple[int, ...]]
@@ -396,7 +395,6 @@ class _ComputingLimits:
         self._deadline = None if limit.seconds is None else started + limit.seconds
 
     def more(self) -> bool:
-        """Return whether the decision's limit allows another route."""
         most = self._limit.expansions
         over = most is not None and self._driver.evaluated >= most
         over = over or (self._deadline is not None and self._clock() >= self._deadline)
@@ -423,7 +421,7 @@ class _ComputingLimits:
         return more
 
     def for_larger(self) -> Callable[[], bool]:
-        """Return a function like `more` that leaves time for a step with twice as many places."""
+        """Return a function like `more` that also requires time for a tour of twice the size."""
         before = self._clock()
 
         def more() -> bool:
@@ -442,13 +440,12 @@ class _ComputingLimits:
         return seconds is not None and self._clock() >= self._started + share * seconds
 
     def for_more(self, trials: int) -> Callable[[], bool]:
-        """Return a function like `more` that allows at most `trials` further routes."""
         most = self._driver.evaluated + trials
         return lambda: self._driver.evaluated < most and self.more()
 
 
 def _has_more(left: _Left, share: float, then: _Left) -> bool:
-    """Return whether more than `share` of the budget `then` is left, for every limit."""
+    """Return whether, for every limit, more than the fraction `share` of `then` is left."""
     pairs = zip(left, then, strict=True)
     return all(now is None or was is None or now > share * was for now, was in pairs)
 

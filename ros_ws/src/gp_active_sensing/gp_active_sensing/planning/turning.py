@@ -43,7 +43,7 @@ _TURN = 2.0 * math.pi
 EXCESS = 1.1 * _TURN
 """Upper bound on a path's length minus the straight distance, for any heading [radii]."""
 _SAME = 1e-9
-"""Largest distance between two points that count as equal [radii]."""
+"""Distance up to which two points count as equal [radii]."""
 _STEP = math.radians(5.0)
 """Angle between successive points of a drawn arc [rad]."""
 
@@ -89,7 +89,7 @@ def curve(
 ) -> FloatArray:
     """Return (m, 2) points along the shortest path to a point, including both ends [m].
 
-    `heading` at the start is in rad, and the least `radius` of a curve in metres.
+    `heading` is the heading at the start [rad], and `radius` is the least radius of a curve [m].
     """
     delta = np.array([end]) - np.array([start])
     if radius <= 0.0 or math.hypot(*delta[0]) <= _SAME * radius:

@@ -96,7 +96,7 @@ def _chain_rule(sequence: CovarianceState) -> tuple[FloatArray, FloatArray]:
 
 
 def _thinned(fixed: FloatArray) -> FloatArray:
-    """Keep the best sequence for each λ and each pair of λ, and the best by mean entropy."""
+    """Return about `_KEPT` sequences: the best for each λ, for pairs of λ, and on average."""
     if len(fixed) <= _KEPT:
         return fixed
     L = fixed.shape[1]

@@ -34,11 +34,11 @@ class EqualProbabilityCells:
     """Branching into S = `samples` cells of equal probability.
 
     The entropy of the last reading is exact. `reference` (L,) contains the entropies of the noise
-    [nat]. `bounds` is the value of the key `bounds` of `Bal`.
+    [nat]. `bounds` is the configuration key of `Bal` with this name.
     """
 
     sound = True
-    """True: the bounds hold for the value of the tree, so only tighter bounds replace them."""
+    """True: the bounds hold for the value of the tree. A new bound replaces only a looser one."""
 
     def __init__(self, samples: int, reference: FloatArray, bounds: str = "tight") -> None:
         self.samples = samples
@@ -56,7 +56,7 @@ class EqualProbabilityCells:
         return by_cells(block.weights, mean, sequence.variance, sequence.entropy, self.samples)
 
     def last(self, block: StateBlock) -> FloatArray:
-        """Return the (r, A) value of each candidate place when one reading remains [nat]."""
+        """Return the values (r, A) of the candidate places when one reading remains [nat]."""
         sequence, weights = block.sequence, block.weights
         mean = block.mean[:, :, sequence.candidates]
         entropy = mixture_entropy(weights[:, None], mean.swapaxes(1, 2), sequence.variance.T)
@@ -230,11 +230,11 @@ class RandomDraws:
         return Successors(*map(np.stack, zip(*rows, strict=True)))
 
     def last(self, block: StateBlock) -> FloatArray:
-        """Return the (r, A) drawn value of each candidate place when one reading remains [nat]."""
+        """Return the drawn values (r, A) of the candidate places when one reading remains [nat]."""
         return np.stack([self._drawn(block, r).reward for r in range(len(block.row))])
 
     def branch_bounds(self, block: StateBlock, found: Successors) -> tuple[FloatArray, FloatArray]:
-        """Return bounds (r, A, S) on exact values after each branch, not on the drawn values."""
+        """Return bounds (r, A, S) on the exact (not the drawn) values after each branch [nat]."""
         if self.most is not None:
             lower = np.zeros(found.probability.shape)
             return lower, lower + (block.sequence.k - 1) * self.most
@@ -262,7 +262,7 @@ class RandomDraws:
 
 
 Branching: TypeAlias = EqualProbabilityCells | RandomDraws
-"""Method that divides possible readings into branches, and computes values of states."""
+"""Class that divides possible readings into branches, and computes values of states."""
 
 
 def _chain_rule_root(sequence: CovarianceState, weights: FloatArray) -> tuple[float, float]:

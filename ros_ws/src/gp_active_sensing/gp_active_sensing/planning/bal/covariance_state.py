@@ -2,7 +2,8 @@
 
 Posterior covariances do not depend on the values of readings. All branches of the search that visit
 the same places therefore share one `CovarianceState`. A visit of place x changes the covariance
-matrix C by a rank-one downdate, C <- C - c cᵀ / (c_x + σ_n²). Here c is the column of x in C.
+matrix C by a rank-one downdate, C <- C - c cᵀ / (c_x + σ_n²). Here c is the column of x in C, and
+c_x is its entry at x.
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ from gp_active_sensing.types import BoolArray, Budget, FloatArray, IntArray
 DELICATE = 1e-8
 """Ratio of noise variance to field variance below which covariances are clipped."""
 MOST_LEAVES = 8
-"""Largest number of possible places of the last reading for which each entropy is computed. If
-there are more places, their entropies are only bounded."""
+"""Number of possible places of the last reading up to which each entropy is computed. If there are
+more places, their entropies are only bounded."""
 
 
 _ENTRY, _MOVE = 800, 700
-"""Approximate memory of a stored list of next places, and of a stored drive [bytes]."""
+"""Approximate memory of one stored list of next places, and of one stored drive [bytes]."""
 
 
 class Deadline(Exception):
@@ -152,7 +153,7 @@ class DecisionProblem:
         return known
 
     def entropy(self, variance: FloatArray) -> FloatArray:
-        """Return the entropy of a reading minus that of its noise, for field variances [nat]."""
+        """Return the entropy of a reading minus that of its noise, per field variance [nat]."""
         shape = (-1,) + (1,) * (variance.ndim - 1)
         noise, reference = self.noise.reshape(shape), self.reference.reshape(shape)
         return gaussian_entropy(variance + noise) - reference
@@ -418,13 +419,13 @@ class CovarianceState:
         return np.asarray(np.maximum(variance, 0.0))
 
     def latent_after(self, part: slice) -> FloatArray:
-        """Return the (L, a, m) variances of `locations` after a visit of each candidate place."""
+        """Return the variances (L, a, m) of `locations` after each of the a visits in `part`."""
         self.prepare()
         downdate = self._rows[:, part] * self.gain[:, part]
         return np.asarray(np.maximum(self.diagonal[:, None] - downdate, 0.0))
 
     def allowed_after(self, part: slice) -> BoolArray:
-        """Return the (a, m) mask of `locations` that may be next after each candidate place."""
+        """Return the (a, m) mask of `locations` that may follow each of the a visits in `part`."""
         here = range(len(self.candidates))[part]
         allowed = np.zeros((len(here), len(self.locations)), dtype=bool)
         if self.problem.free:
@@ -438,7 +439,7 @@ class CovarianceState:
 
     @cached_property
     def leaves(self) -> LastVisits | None:
-        """Last visits of a state with k = 2.
+        """Last visits of a state with two remaining readings.
 
         None = no visit, or more than `MOST_LEAVES` visits, can follow one of the candidates.
         """
@@ -462,7 +463,7 @@ class CovarianceState:
 
     @cached_property
     def pairs(self) -> Pairs | None:
-        """Pairs of last visits of a state with k = 3.
+        """Pairs of last visits of a state with three remaining readings.
 
         None = every unvisited place may be next, or `leaves` is None after one of the candidates.
         """

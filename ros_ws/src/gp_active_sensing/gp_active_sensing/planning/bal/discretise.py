@@ -1,6 +1,6 @@
 """Branches for the possible values of a reading: cells of equal probability, or random draws.
 
-Leading dimensions (…) of arrays are states with the same visited places. The states differ in
+The leading dimensions (…) of arrays count states with the same visited places. The states differ in
 weights and means, and have equal variances.
 """
 
@@ -26,11 +26,11 @@ _CHUNK = 1 << 18
 _OFF = 0.01
 """Largest accepted error of the probability below a cell boundary."""
 _SKEW, _EXCESS = 0.4, 0.8
-"""Largest skewness and excess kurtosis for which the cells are computed from four moments."""
+"""Skewness and excess kurtosis up to which the cells are computed from four moments."""
 _AWAY, _NARROW = 1.5, 0.5
-"""Largest offset and smallest standard deviation of a component for which the cells are computed
-from four moments. The offset is that of its mean from the mean of the mixture. Both are in standard
-deviations of the mixture."""
+"""The cells are computed from four moments if each component has at most this offset and at least
+this standard deviation. The offset is the distance of its mean from the mean of the mixture. Both
+are in standard deviations of the mixture."""
 _NEGLIGIBLE = 1e-6
 """Weight, relative to the largest weight, below which a component has no effect on the cells."""
 

@@ -126,7 +126,7 @@ class Bal:
     """Size that a tree may reach in memory before the search ends [MB]."""
 
     def __post_init__(self) -> None:
-        """Reject `loosening` with `cells` or constant bounds, and constant bounds with `cells`."""
+        """Reject constant bounds with `cells`, and `loosening` with either of the two."""
         if self.discretisation == "cells" and self.bounds == "constant":
             msg = "bounds: constant is of discretisation: draws; with cells take tight"
             raise ConfigError(msg)

@@ -21,7 +21,7 @@ from gp_active_sensing.util.ties import by_size
 _LEAST = 1e-9
 """Smallest standard deviation that is used as a divisor, as a fraction of the field's range."""
 _FAR = 1e6
-"""Largest distance below the incumbent for which ``erfcx`` is evaluated [standard deviations]."""
+"""Distance below the incumbent up to which ``erfcx`` is evaluated [standard deviations]."""
 _LOG_ROOT_2PI = 0.5 * math.log(2.0 * math.pi)
 _CERTAIN = 7.5
 """Number of standard deviations above its mean that the field is assumed never to exceed."""
@@ -290,12 +290,12 @@ class Est(MaximumEstimate, Bandit):
 class Thompson(Bandit):
     """Policy that draws a field from the belief, and chooses the place of its maximum.
 
-    First a hyperparameter candidate is drawn with the probability that equals its weight. Then the
-    field is drawn, given this candidate. The draw ignores pending places. [Thompson1933; Russo2014]
+    First a hyperparameter candidate is drawn with a probability equal to its weight. Then the field
+    is drawn, given this candidate. The draw ignores pending places. [Thompson1933; Russo2014]
     """
 
     joint: ClassVar[int] = 500
-    """Largest number of places at which the field is drawn. If there are more, only the places with
+    """Largest number of places at which the field is drawn. On a larger map, only the places with
     the largest ``μ + 3σ`` are used."""
 
     def scores(self, view: View, belief: Belief, rng: np.random.Generator) -> FloatArray:

@@ -24,7 +24,7 @@ from gp_active_sensing.util.ties import by_size, first_best, ties
 MOST_CANDIDATES = 100
 """Largest number of candidate places in a plan."""
 MOST_GOALS = 10_000
-"""Largest number of goals for which every goal is scored."""
+"""Number of goals up to which every goal is scored."""
 # More goals are divided into groups, and the goals of the best groups are divided again.
 _GROUPS, _BEST = 500, 25
 """Number of groups into which goals are divided, and number of best groups whose goals are kept."""

@@ -1,8 +1,8 @@
 """Batches by a determinantal point process (DPP). [Contal2013; Kathuria2016].
 
-The first place of a batch has the largest upper confidence bound. At the other places, the field
-may have its maximum. UCB-PE and EST-PE choose them by greedy maximisation of the determinant. The
-other policies draw them from the DPP.
+The first place of a batch has the largest upper confidence bound. The other places come from the
+region in which the field may have its maximum. UCB-PE and EST-PE choose them by greedy maximisation
+of the determinant. The other policies draw them from the DPP.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ _NEGLIGIBLE = 1e-12
 def relevance_region(
     mean: FloatArray, std: FloatArray, width: float, floor: float | None = None
 ) -> BoolArray:
-    """Return the (m,) mask of ``R⁺ = {x : μ(x) + 2√β σ(x) ≥ y•}``, ``y• = max_x μ(x) - √β σ(x)``.
+    """Return the (m,) mask of the region ``R⁺ = {x : μ(x) + 2√β σ(x) ≥ y•}``.
 
-    The region R⁺ contains the places at which the field may have its maximum. [Contal2013,
-    Sec. 3; Kathuria2016, Algorithm 2].
+    R⁺ contains the places at which the field may have its maximum. ``y• = max_x μ(x) - √β σ(x)`` is
+    a lower bound on the maximum. [Contal2013, Sec. 3; Kathuria2016, Algorithm 2].
 
     Args:
         mean: (m,) means μ of the places.
@@ -208,8 +208,8 @@ class DppSample(Dpp):
     """Base class of policies that draw the further members S with ``Pr(S) ∝ det L_S``."""
 
     exact_up_to: ClassVar[int] = 500
-    """Largest number of places from which the draw is exact. If there are more, a Markov chain
-    draws the members."""
+    """Number of places up to which the draw is exact. If there are more, a Markov chain draws the
+    members."""
     epsilon: ClassVar[float] = 0.01
     """Largest total variation distance of the Markov chain's draws from exact draws."""
 

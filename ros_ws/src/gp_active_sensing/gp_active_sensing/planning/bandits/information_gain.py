@@ -14,7 +14,7 @@ from gp_active_sensing.types import FloatArray
 from gp_active_sensing.util.ties import first_best
 
 SHARE = 1.0 - math.exp(-1.0)
-"""Smallest ratio of the greedy information gain to the largest gain. [Nemhauser1978]."""
+"""Lower bound on the ratio of the greedy information gain to the largest gain. [Nemhauser1978]."""
 _LEAST_WEIGHT = 1e-3
 """Weight below which a hyperparameter candidate is left out of the information gain."""
 
@@ -77,7 +77,7 @@ _kept: WeakKeyDictionary[LocationCovariance, _Kept] = WeakKeyDictionary()
 
 
 def prior_gains(belief: Belief) -> dict[int, GreedyGain]:
-    """Return the greedy readings under the prior, by index of the hyperparameter candidate.
+    """Return the greedy readings under the prior, keyed by index of hyperparameter candidate.
 
     Candidates of negligible weight are left out. Beliefs with the same covariance share the result.
     """

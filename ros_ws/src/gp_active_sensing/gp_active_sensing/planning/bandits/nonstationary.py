@@ -22,8 +22,8 @@ from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import FloatArray, IntArray
 
 _EXACT = 500
-"""Largest number of places from which the draw is exact. If there are more, a Markov chain draws
-the places."""
+"""Number of places up to which the draw is exact. If there are more, a Markov chain draws the
+places."""
 _EPSILON = 0.01
 """Largest total variation distance of the Markov chain's draws from exact draws."""
 _JITTER = 1e-6
@@ -108,7 +108,7 @@ class TvGpUcb(ForgettingUcb):
     )
 
     def drift(self) -> DriftConfig:
-        """Return the drift model, with the time scale ``τ = -2 Δ / log(1 - ε)`` for Δ = `step`."""
+        """Return the drift model; its time scale is ``-2 Δ / log(1 - ε)`` for Δ = `step`."""
         time_scale = -2.0 * self.step / math.log1p(-self.epsilon)
         return DriftConfig(kind="kernel", time_scale=time_scale)
 
@@ -149,12 +149,12 @@ class WGpUcb(ForgettingUcb):
     gamma: float = param(0.98, help="weight γ of a reading one step old", above=0.0, high=0.999999)
 
     def drift(self) -> DriftConfig:
-        """Return the drift model, with the time scale ``τ = -Δ / log γ`` for Δ = `step`."""
+        """Return the drift model; its time scale is ``-Δ / log γ`` for Δ = `step`, γ = `gamma`."""
         return DriftConfig(kind="weights", time_scale=-self.step / math.log(self.gamma))
 
 
 def query_number(stage: int, factor: float, power: float) -> int:
-    """Return how many places an expert is asked about, ``⌈c log^d t⌉``. [Mauduit2025, Sec. 4.1]."""
+    """Return the number of queries, ``⌈factor log(stage)^power⌉``. [Mauduit2025, Sec. 4.1]."""
     return math.ceil(factor * math.pow(math.log(stage), power))
 
 

@@ -102,7 +102,8 @@ def next_pass(
     Args:
         driver: driver of the probe, with the remaining budget and the map error.
         sought: target errors, at least one. The mission ends when all are met.
-        candidates: largest number of hyperparameter candidates, as for the driver's map error.
+        candidates: largest number of hyperparameter candidates; the driver's map error uses the
+            same number.
         more: function that returns whether another tour may be evaluated.
         elsewhere: places that other probes are going to observe.
         probes: number of probes without a route, including this probe. Each probe visits only the
@@ -181,7 +182,7 @@ def _read(sought: Sequence[TargetError]) -> int:
 def parts_only(
     driver: RouteDriver, sought: Sequence[TargetError], candidates: int, elsewhere: Collection[int]
 ) -> bool:
-    """Return whether the map is good enough outside of the parts that have no reading."""
+    """Return whether all target errors are met outside of the parts that have no reading."""
     if _read(sought) < FEWEST or not all(one.belief.settled for one in sought):
         return False
     if not _open_parts(driver, sought, elsewhere):
@@ -279,7 +280,7 @@ class RoutePolicy(ABC):
 
     @property
     def in_passes(self) -> bool:
-        """True if the budget determines how dense a route is, so that passes are possible."""
+        """True if the budget determines how dense a route is. Passes are then possible."""
         return True
 
     @abstractmethod

@@ -18,13 +18,13 @@ CORNERS = 4
 _INSETS = (0.5, 0.25, 0.0)
 """Insets of the rows, as fractions of the spacing."""
 _SAME_AXIS = 5.0
-"""Largest angle between the map's long axis and the x or y axis that counts as 0 [degrees]."""
+"""Angle between the map's long axis and the x or y axis up to which it counts as 0 [degrees]."""
 _SQUARE = 1.2
-"""Smallest ratio of length to width for which a map has a long axis."""
+"""Ratio of length to width from which a map has a long axis."""
 _OBLONG = 1.35
-"""Largest ratio of two spacings, along and across rows, that count as nearly equal."""
+"""Ratio of the spacings along and across rows up to which they count as nearly equal."""
 _PLACES, _PIECES = 3000, 60
-"""Largest numbers of places and of row pieces for which the order of pieces is searched."""
+"""Numbers of places and of row pieces up to which the order of the pieces is searched."""
 
 
 @dataclass(frozen=True)
@@ -284,7 +284,7 @@ def _sparse(u: FloatArray, off: FloatArray, along: float, inset: float) -> IntAr
 
 
 def _up_and_down(line: IntArray, u: FloatArray) -> IntArray:
-    """Return a row, with every second column of places above one another in reverse order."""
+    """Return a row in which every second column (places above one another) is reversed."""
     columns = np.split(line, np.flatnonzero(np.diff(u[line]) > 1e-6) + 1)
     return np.concatenate([c[::-1] if k % 2 else c for k, c in enumerate(columns)])
 
@@ -294,7 +294,7 @@ def _pieces(line: IntArray, u: FloatArray, gap: float) -> list[IntArray]:
 
 
 def _piece_by_piece(pieces: Sequence[IntArray], distances: Distances) -> list[IntArray]:
-    """Order pieces of rows: after each piece, drive to the nearest end of a remaining piece."""
+    """Order pieces of rows so that each piece is followed by the one with the nearest end."""
     found = [pieces[0]]
     left = list(range(1, len(pieces)))
     while left:

@@ -1,4 +1,4 @@
-"""Routes that fit into the budget including their curves, for probes with a turning radius.
+"""Routes whose cost with curves fits into the budget, for probes with a turning radius.
 
 A policy plans a route of straight lines, because the headings are known only for a whole route.
 If the route with its curves exceeds the budget, the policy plans again with a smaller budget.
@@ -28,7 +28,7 @@ _ROOM = 0.99
 def plan_with_curves(
     policy: Policy, request: PlanRequest, state: PolicyState
 ) -> tuple[Plan, PolicyState]:
-    """Return the plan of a policy, which plans again while its route exceeds the budget."""
+    """Return a policy's plan. The policy plans again if curves make its route too expensive."""
     view, whole = request.topology, request.remaining
     limited = whole.metres is not None or whole.seconds is not None
     found = policy.plan(request, state)
@@ -56,7 +56,7 @@ def _part(budget: Budget, share: float) -> Budget:
 
 
 def _over(view: Turning, request: PlanRequest, plan: Plan) -> float:
-    """Return the fraction of the budget for a route with curves and the drive to the end place."""
+    """Return which fraction of the budget a route with curves and the drive to the end need."""
     whole = request.remaining
     nothing = np.zeros(view.n, dtype=np.bool_)
     trip = trip_of(view.straight, plan.waypoints, request.at, nothing, unit_of(whole))

@@ -22,9 +22,9 @@ _KEPT_NUMBERS = 8_000_000
 _KEPT_WAYS = 200_000
 """Largest total number of places on the routes that are stored for a map."""
 _SMALL = 2000
-"""Largest number of places for which every search covers the whole map."""
+"""Number of places up to which every search covers the whole map."""
 _DETOUR = 2.0
-"""Ratio of route length to straight distance for which a search near a place is wide enough."""
+"""A search near a place covers routes up to this multiple of the straight distance."""
 
 
 def unit_of(budget: Budget) -> str:
@@ -234,7 +234,6 @@ class Distances:
         return _dijkstra(self._arrays.graph(self.by), at, limit)
 
     def _ask(self, at: int) -> tuple[FloatArray, IntArray]:
-        """Search the cheapest routes from a place of a map that has no list of moves."""
         topology = self._topology()
         if topology is None:
             msg = "the map of these distances is gone"
@@ -300,7 +299,7 @@ class Distances:
 
 
 _known: weakref.WeakKeyDictionary[Topology, dict[str, Distances]] = weakref.WeakKeyDictionary()
-"""Distances by map and unit; maps never change."""
+"""Distances, keyed by map and then by unit; maps never change."""
 
 
 def distances_of(topology: Topology, by: str = "seconds") -> Distances:

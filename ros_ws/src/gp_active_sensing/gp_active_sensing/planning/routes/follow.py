@@ -201,7 +201,7 @@ class Course:
 
     Args:
         route: places in order, visited or not.
-        aims: pairs (waypoint, index) of probes under way; the index in `route` is that of the goal.
+        aims: for each probe under way, its waypoint and the index of its goal in `route`.
     """
 
     route: tuple[int, ...]

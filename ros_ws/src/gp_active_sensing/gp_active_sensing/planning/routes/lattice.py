@@ -75,9 +75,9 @@ class MoveLattice:
     def metres(self, a: IntArray, b: IntArray) -> FloatArray:
         """Return the lengths (k,) of the shortest routes between places, in closed form [m].
 
-        The closed form applies if an open route follows two straight lines, one along a column and
-        one along a row. With diagonal moves, one line is diagonal, and the other line follows a
-        column or a row. If there is no such route, the result is infinite.
+        The closed form applies if two straight lines without obstacles form a route, one along a
+        column and one along a row. With diagonal moves, one line is diagonal, and the other line
+        follows a column or a row. If there is no such route, the result is infinite.
         """
         offset = self.cells[b] - self.cells[a]
         far, unit = np.abs(offset), np.sign(offset)

@@ -13,7 +13,7 @@ from gp_active_sensing.types import FloatArray, IntArray
 _LONGEST = 3
 """Largest number of places in a piece that Or-opt moves."""
 _BOTH = 40
-"""Largest number of places for which `short_tour` improves both initial tours."""
+"""Number of places up to which `short_tour` improves both initial tours."""
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ class _Search:
         return tour
 
     def _turn(self, tour: IntArray, i: int) -> IntArray | None:
-        """Reverse the piece from index i on that shortens a tour most (2-opt); None = no gain."""
+        """Reverse the best piece that begins at index i (2-opt); None = no reversal helps."""
         d, m = self.distances, len(tour)
         if i >= m - 1:
             return None
@@ -175,7 +175,7 @@ class _Search:
         return found
 
     def _move(self, tour: IntArray, i: int) -> IntArray | None:
-        """Move the piece from index i on that shortens a tour most (Or-opt); None = no gain."""
+        """Make the best Or-opt move of a piece that begins at index i; None = no move helps."""
         d, m = self.distances, len(tour)
         best: tuple[float, IntArray] | None = None
         for length in range(1, min(_LONGEST, m - i, m - 2) + 1):

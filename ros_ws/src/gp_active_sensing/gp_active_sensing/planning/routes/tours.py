@@ -32,7 +32,7 @@ _BEGIN = 12
 _TRIED = 6
 """Largest number of insertions, and of removals, that one improvement step tries."""
 _WORTH = 1e-6
-"""Smallest relative reduction of the remaining variance for which a changed route is kept."""
+"""A changed route is kept if it reduces the remaining variance by more than this fraction."""
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ class RouteDriver:
     def stops_of(self, reads: Sequence[int]) -> list[int]:
         """Return the places where a probe stops on a route, in order.
 
-        The probe drives at most `Topology.reach` without a stop.
+        Between two stops, the probe drives at most the distance `Topology.reach`.
         """
         reach, points = self.topology.reach, self.topology.points
         if self.topology.free or not reach:
@@ -212,7 +212,7 @@ class RouteDriver:
         return self.budget if self._sorties is None else self._sorties.whole
 
     def most_stops(self, most: int) -> int:
-        """Return an upper bound on the number of places of a route, at most `most`."""
+        """Return an upper bound on the number of places of a route. The bound is at most `most`."""
         # The bound uses the least distance between two places.
         metric = self.distances.by == "metres"
         left = self._remaining.metres if metric else self._remaining.seconds
@@ -290,7 +290,7 @@ class RouteDriver:
 
 
 def best_of(routes: Iterable[FeasibleRoute]) -> FeasibleRoute | None:
-    """Return the route of the largest value, the first of equal routes; None = no routes."""
+    """Return the route of the largest value, or the first of several; None = no routes."""
     found = list(routes)
     if not found:
         return None
@@ -478,7 +478,7 @@ def _changes(driver: RouteDriver, route: FeasibleRoute) -> Iterable[list[int]]:
 def _insertions(
     driver: RouteDriver, rows: FloatArray, stops: list[int], wanted: IntArray
 ) -> tuple[FloatArray, IntArray]:
-    """Return the least detour (w,) to each wanted place, and the index (w,) in `stops` for it."""
+    """Return the least detour (w,) to each wanted place, and its best index (w,) in `stops`."""
     to = rows[:, len(stops) :]
     back = driver.distances.between(wanted, stops).T
     extra = np.vstack([to[:-1] + back - np.diagonal(rows)[: len(stops), None], to[-1:]])
