@@ -56,9 +56,9 @@ def home_line(plan: Plan, probe: str = "") -> str:
 def stage_line(record: Mapping[str, Any], scenario: Scenario) -> str:
     """Return the console line of a stage, with at most `WIDTH` characters.
 
-    The reading of the main quantity is rounded to the decimal place of the first digit of the
-    sensor's noise. Errors have the unit of the reading; an unknown error is a dash. A part of the
-    line that would exceed `WIDTH` is left out.
+    The reading is that of the main quantity. Its number of decimals suits the sensor's noise: 2 for
+    a standard deviation of 0.05. Errors have the unit of the reading; an unknown error is a dash. A
+    part of the line that would exceed `WIDTH` is left out.
     """
     used = [
         f"{done:>{len(f'{total:.0f}')}.0f}/{total:.0f} {unit}"
@@ -112,7 +112,7 @@ def _value(value: float, noise_std: float) -> str:
 def _believed(
     candidates: Iterable[tuple[str, Sequence[float], float]], scale_unit: str
 ) -> list[tuple[str, str, float]]:
-    """Return (label, text, weight) of the most probable kernel, if named, and length-scale."""
+    """Return (label, text, weight) tuples for the most probable kernel and length-scale."""
     best = most_probable(candidates)
     if best.kernel == NONE:
         return [("kernel", "none, places do not predict each other", best.kernel_weight)]
@@ -126,7 +126,7 @@ def summary_lines(
 ) -> list[str]:
     """Return the lines for the end of a run.
 
-    `summary` is the content of ``summary.json``, {} without this file. `main` is the name of the
+    `summary` is the content of ``summary.json``; {} = no such file. `main` is the name of the
     main quantity if there are several. `weighted` is True if places have weights (`map.weights`).
     """
     if not summary:
@@ -247,7 +247,7 @@ def _regret_lines(regret: Mapping[str, Any], unit: str) -> list[str]:
 
 @contextmanager
 def show_stages(console: Console, scenario: Scenario) -> Iterator[tuple[Show, ShowHome]]:
-    """Yield functions that show the record of a stage and the drive to the end place."""
+    """Yield two functions, which show the record of a stage and the drive to the end place."""
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     used_column = TextColumn("{task.fields[used]}")
@@ -270,7 +270,7 @@ def show_stages(console: Console, scenario: Scenario) -> Iterator[tuple[Show, Sh
 def progress_of(record: Mapping[str, Any], scenario: Scenario) -> tuple[float | None, str]:
     """Return the used fraction of the budget, and the used amounts as text.
 
-    The fraction is the largest of all limits of the budget; None = the budget has no limit.
+    The fraction is the largest over all limits of the budget; None = the budget has no limit.
     """
     used = _used(record, scenario)
     texts = [f"{done:.0f}/{total:.0f} {unit}" for done, total, unit in used]

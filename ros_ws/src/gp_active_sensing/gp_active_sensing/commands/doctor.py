@@ -138,7 +138,7 @@ def _ros() -> Check:
 
 
 def _plugin_groups() -> bool:
-    """Return False if surely no plug-in is installed; the registries are not imported."""
+    """Return False only if no plug-in is installed; do not import the registries."""
     try:
         return any(group.startswith(f"{PACKAGE}.") for group in metadata.entry_points().groups)
     except Exception:  # damaged distribution, which the registries report
@@ -146,7 +146,6 @@ def _plugin_groups() -> bool:
 
 
 def _plugins() -> list[Check]:
-    """Import every plug-in and return the results."""
     from gp_active_sensing.kernels import graph_kernels, kernels
     from gp_active_sensing.planning import policies
     from gp_active_sensing.topology.loaders import loaders

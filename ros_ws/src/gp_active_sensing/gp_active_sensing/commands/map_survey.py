@@ -86,7 +86,7 @@ def survey_places(places: Topology, kind: str) -> Survey:
 
 
 def _step(values: np.ndarray) -> float:
-    """Return the distance between neighbouring columns or rows [m]; 0 for one column or row."""
+    """Return the smallest distance between different values [m]; 0 if all are equal."""
     apart = np.diff(np.unique(np.round(values, 6)))
     return float(np.round(apart.min(), 6)) if len(apart) else 0.0
 

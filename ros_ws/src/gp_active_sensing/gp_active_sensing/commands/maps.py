@@ -106,7 +106,7 @@ def _surveyed(file: str, crs: str, overrides: tuple[str, ...]) -> tuple[Path, Su
 
 @contextmanager
 def _unsaid() -> Iterator[None]:
-    """Silence those log warnings whose content the survey of a map prints."""
+    """Silence the log warnings that the survey of a map also prints."""
     names = (f"gp_active_sensing.topology.{name}" for name in ("grids", "loaders.tables"))
     levels = {logger: logger.level for logger in map(logging.getLogger, names)}
     try:

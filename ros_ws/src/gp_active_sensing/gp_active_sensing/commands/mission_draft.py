@@ -60,7 +60,7 @@ _BY_NAME = {
         (r"range|sonar|echo|depth|altimeter", "sensor_msgs/msg/Range"),
     ),
 }
-"""Message types by patterns of topic names, for topics that are not published."""
+"""Assumed message type of a topic that is not published, by a pattern of its name."""
 _FIELDS = {
     "sensor_msgs/msg/RelativeHumidity": "relative_humidity",
     "sensor_msgs/msg/FluidPressure": "fluid_pressure",
@@ -173,7 +173,7 @@ class MissionDraft:
         return {key: self.given[key] for key in ("spacing", "radius", "frame")}
 
     def _find_speed(self) -> float | None:
-        """Return the robot's speed for a time budget on a map without speed limits."""
+        """Return the speed [m/s] that a time budget needs on a map without speed limits."""
         why, given = limitless(self.map.places), self.given["speed"]
         if given is not None:
             if not why:
@@ -226,7 +226,6 @@ class MissionDraft:
         return live_map(topic, None, **self._of_map())
 
     def _misfit(self, text: str) -> None:
-        """Record why an answer does not fit the running system; in a dialogue, also print this."""
         if self.asking:
             echo(f"  {one_line(text)}")
         self.misfits.append(text)
@@ -249,7 +248,7 @@ class MissionDraft:
         self.pose = _checked(PoseConfig, "pose", **tf)
 
     def _stream(self, what: str, question: str, likely: list[str], usual: str) -> tuple[str, str]:
-        """Return topic and message type of a stream, from options, answer or running system."""
+        """Return topic and message type of a stream, as an option or the user names them."""
         if self.asking and not self.given[what] and likely:
             for name in likely[:12]:
                 echo(f"  {name} ({', '.join(self.topics[name])})")
@@ -407,7 +406,7 @@ class MissionDraft:
         )
 
     def _adopt(self, received: TopicSample) -> None:
-        """Fill in frame and origin from received messages where the user gave none."""
+        """Fill in frame and origin from received messages if the user gave none."""
         fix = self.pose.type == _FIX
         if not self.map.from_file and not self.given["frame"] and received.frame and not fix:
             self.map = read_map(self.map_text, **{**self._of_map(), "frame": received.frame})

@@ -54,7 +54,7 @@ _PURPOSES = {
     "w_gp_ucb sparq_gp_ucb",
     "Compare with a simple policy": "lawnmower spread random variance_only mean_only",
 }
-"""Names of the built-in policies by their purpose; all other policies come last."""
+"""Names of the built-in policies by their purpose; the list shows all other policies last."""
 
 
 def _list_by_purpose(found: list[dict[str, Any]]) -> None:
@@ -83,7 +83,7 @@ logger = logging.getLogger(__name__)
 
 
 def describe_policies() -> list[dict[str, Any]]:
-    """Return name, one-line help and parameters of every policy, except unusable plug-ins."""
+    """Return name, one-line help and parameters of every policy that can be imported."""
     from gp_active_sensing.planning import policies
 
     origins = policies.plugins()

@@ -224,9 +224,9 @@ def leaves_of(
 
     Args:
         root: the dataclass.
-        sections: dataclass for each field that is a mapping whose keys depend on another choice
-            (``policy``); None = this choice is unknown.
-        names: for each field that maps names to dataclasses (``readings``), the names.
+        sections: for each field whose parameters depend on a choice (``policy``): the dataclass of
+            these parameters; None = the choice is unknown.
+        names: for each field with named entries (``readings``): the names.
         prefix: prefix of the parameters' names.
     """
     for field, hint in declared(root):

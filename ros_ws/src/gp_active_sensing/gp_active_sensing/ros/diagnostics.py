@@ -243,7 +243,7 @@ class Diagnostics:
             )
 
     def _warn_of_missing_topic(self, probe: ProbeState, *, late: bool) -> None:
-        """Warn of topics without messages: at once if a topic's type is wrong, else if `late`."""
+        """Warn of topics without messages: at once for a wrong type, otherwise only if `late`."""
         pose, reading = probe_topic(probe.name, "pose"), reading_topic(probe, self.streams)
         # Only silence of poses counts, since a sensor may measure seldom.
         wanted = {pose: self.streams[pose].quiet and not probe.is_still, reading: False}

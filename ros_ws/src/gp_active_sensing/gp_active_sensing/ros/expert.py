@@ -1,8 +1,7 @@
 """Exchange queries on ``expert/query`` and answers on ``expert/answer`` with an expert.
 
 The node ``active_sensing`` sends queries (`ExpertClient`), and the simulator sends answers
-(`ExpertServer`). An answer that is too large, too frequent or invalid is only counted, like such a
-reading or pose (`ros.subscriptions`).
+(`ExpertServer`). An answer that is too large, too frequent or invalid is counted and not used.
 """
 
 from __future__ import annotations

@@ -86,7 +86,7 @@ class LivePageNode(GuardedNode):
         self._serving.close()
 
     def _follow(self) -> None:
-        """Show the run directory whose path `active_sensing` has written to its file."""
+        """Show the run directory whose path `active_sensing` has written to a file."""
         try:
             path, noted = noted_run(self._shown, self.context.get_domain_id())
             if not noted and self.server.follower.path is not None:

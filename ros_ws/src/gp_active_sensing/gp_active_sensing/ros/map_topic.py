@@ -58,7 +58,7 @@ class MapTopic:
         self._mission: Mission | None = None
         self._first: FirstMap | None = None
         self.problem = ""
-        """Reason why the mission cannot begin with the newest map; "" = no such map has come."""
+        """Reason for the newest refusal of a map; "" = no map has been refused."""
         self.refused = 0
         self._throttle = Throttle(10.0, time.monotonic)
         self._feed: MapFeed[bytes] = MapFeed(PERIOD, time.monotonic)

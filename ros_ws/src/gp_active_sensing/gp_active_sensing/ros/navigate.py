@@ -36,7 +36,7 @@ logger = logging.getLogger(__name__)
 LOOK_SECONDS = 0.25
 """Interval at which the action server and the mission are checked [s, real time]."""
 TRIES = 3
-"""Largest number of attempts for a goal if Nav2 refuses or aborts it at once, as at start-up."""
+"""Largest number of attempts for a goal that Nav2 refuses or aborts at once, as at start-up."""
 PAUSE_SECONDS = 2.0
 """Time between two attempts for the same goal [s]."""
 AT_ONCE_SECONDS = 2.0
@@ -293,7 +293,7 @@ class GoalSender:
             logger.warning("%s%s (%s); the goal is sent again", self._label, why, problem)
 
     def _yield_control(self) -> None:
-        """Leave the control to another program, which has cancelled a goal."""
+        """Leave the control to the program that has cancelled a goal."""
         why = "its goal was cancelled by somebody else"
         if self._name:
             changes.leave(self._mission, self._name, why)
@@ -302,7 +302,6 @@ class GoalSender:
         logger.warning("%s%s", self._label, why)
 
     def _check_distance(self) -> None:
-        """Warn once if Nav2 ends a goal farther from the waypoint than the arrival radius."""
         order, arrival = self._order, self._probe.arrival
         if order is None or len(order[2]) > 1 or self._far_logged or arrival.inside(order[1]):
             return
@@ -320,7 +319,7 @@ class GoalSender:
 
 
 def _filled(goal: Any, poses: list[PoseStamped]) -> Any:
-    """Set the poses of a goal, whose type depends on the action and on Nav2's version."""
+    """Set the poses of a goal; their field depends on the action and on Nav2's version."""
     if hasattr(goal, "pose"):
         goal.pose = poses[0]
     elif hasattr(goal.poses, "goals"):  # nav_msgs/Goals

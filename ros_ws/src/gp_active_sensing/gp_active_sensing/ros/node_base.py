@@ -293,9 +293,9 @@ def run_node(factory: Callable[[], GuardedNode], args: Sequence[str] | None = No
 
     rclpy's signal handlers would shut the context down during ``spin()``. The handlers here only
     store the signal, so that the node can still publish and write its records. A signal interrupts
-    `configure` at once. A second SIGINT has no effect, so that pressing Ctrl-C twice is also a
-    normal end. After the first SIGTERM the previous handler is restored, so that a second SIGTERM
-    ends the process at once.
+    `configure` at once. A second SIGINT has no effect: the node also ends normally if Ctrl-C is
+    pressed twice. A second SIGTERM ends the process at once, since the first SIGTERM restores the
+    previous handler.
 
     `factory` creates the node; it is called after rclpy was initialised.
 

@@ -173,7 +173,7 @@ class ParameterTree:
         self._wrong: dict[str, Any] = {}
         self._problems: list[str] = []
         self.locked: Callable[[], bool] = lambda: False
-        """Function that returns True while only the parameters `live` may change."""
+        """Function that returns True while only the parameters in `live` may change."""
         self.checks: dict[str, Callable[[Any], str]] = {}
         """For parameters in `live`: function that returns why a value is impossible now, or ""."""
         self.given = self._apply_overrides()
@@ -194,8 +194,8 @@ class ParameterTree:
 
         Args:
             defaults: nested plain data that replaces the defaults of the dataclasses.
-            sections: dataclass for each field that is a mapping whose keys depend on another choice
-                (``policy``); None = this choice is unknown.
+            sections: for each field whose parameters depend on a choice (``policy``): the dataclass
+                of these parameters; None = the choice is unknown.
         """
         names = _quantities(self.given, defaults)
         leaves = leaves_of(self._root, sections, {"readings": names})

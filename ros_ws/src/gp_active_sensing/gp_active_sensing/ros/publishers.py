@@ -54,7 +54,7 @@ PROBE_TOPICS: tuple[tuple[str, Any, Any], ...] = (
     ("next_path", Path, qos.latched()),
     ("~/plan", Path, qos.latched()),
 )
-"""Name, type and QoS profile of each topic of a probe, without the probe's namespace."""
+"""Name (without namespace), type and QoS profile of each topic of a probe."""
 
 
 class Waypoints:
@@ -123,7 +123,7 @@ class Waypoints:
         self._publishers[probe_topic(probe, "~/plan")].publish(path)
 
     def send_again(self, probe: str, place: int) -> None:
-        """Publish again the waypoint of a place, or of the first corner on the way to it."""
+        """Publish a place's waypoint again; for the target, the next waypoint on the way to it."""
         with self._mission.lock:
             state = self._mission.probes[probe]
             ahead = state.places_ahead(self._config.ahead)

@@ -17,7 +17,7 @@ MAX_DEPTH = 10_000
 QUEUE_SECONDS = 2.0
 """Time for which a subscription's queue can store messages at the expected rate [s]."""
 CATCH_UP_DEPTH = 1000
-"""Smallest length of a queue that requests earlier messages from a publisher."""
+"""Smallest queue length of a subscription that requests a publisher's earlier messages."""
 
 
 def sensor(rate: float, *, reliable: bool = False, catch_up: bool = False) -> QoSProfile:
@@ -166,14 +166,14 @@ def first_line(error: Exception) -> str:
 SILENCE_SECONDS = 5.0
 """Time without a message after which a pose topic counts as silent [s, real time]."""
 LONGEST_QUEUED = 60.0
-"""Largest plausible time for which a message waits in a queue [s]; more = a clock was changed."""
+"""Longest plausible wait of a message in a queue [s]; a longer wait = a clock was changed."""
 
 
 def received_at(info: Mapping[str, Any]) -> float:
     """Return the time at which a message arrived (monotonic seconds), given rclpy's message info.
 
-    The message's callback may run much later. The callbacks of two topics may also run in another
-    order than their messages arrived. If the middleware does not report the arrival, the present
+    The message's callback may run much later. Callbacks of two topics may also run in another order
+    than that of the messages' arrival. If the middleware does not report the arrival, the present
     time is returned.
     """
     now = time.monotonic()
@@ -242,7 +242,7 @@ class TopicMonitor:
 
 
 def pose_problems(streams: Mapping[str, TopicMonitor], jumps: int) -> list[str]:
-    """Return signs that one pose topic carries the poses of several probes, as texts."""
+    """Return a text for each sign that a pose topic carries the poses of several probes."""
     several = {
         name: s.publishers for name, s in streams.items() if name.rpartition("/")[2] == "pose"
     }

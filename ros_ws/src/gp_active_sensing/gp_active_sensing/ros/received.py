@@ -20,16 +20,16 @@ _ENOUGH = 3
 _SPAN = 1.0
 """Smallest time between the first and the last message from which a rate is computed [s]."""
 _SEVERAL = 2.5
-"""Factor on the time between two messages, so that a limit tolerates one lost message."""
+"""Proposed time limit, as a multiple of the time between two messages; one may be lost."""
 _OLD = 0.8
 """Largest accepted time between two poses, as a fraction of `pose.max_age`."""
 _ONE = 1.2
-"""Time for which a reading waits for a pose, as a multiple of the time between two poses."""
+"""Proposed wait of a reading for a pose, as a multiple of the time between two poses."""
 _FASTER = 1.1
 """Largest accepted rate of a topic, as a multiple of the configured rate."""
 
 Needs = dict[str, tuple[float, str]]
-"""Proposed value of each parameter and a comment, by the parameter's name."""
+"""For the name of each parameter: its proposed value, and a comment for the parameter file."""
 
 
 @dataclass
@@ -51,7 +51,7 @@ class TopicSample:
 
     @property
     def is_known(self) -> bool:
-        """True if enough messages came, so that the rate can be computed."""
+        """True if enough messages came to compute the rate."""
         return len(self.times) >= _ENOUGH and self.times[-1] - self.times[0] >= _SPAN
 
     @property
@@ -63,7 +63,7 @@ class TopicSample:
     def gap(self) -> float:
         """Mean time between two messages [s, real time]; NaN = fewer than two messages came.
 
-        If the silence after the last message is more than 1 s and more than twice this time, the
+        If the silence after the last message is more than 1 s and more than twice the mean, the
         silence is returned instead, since the topic has no constant rate.
         """
         if len(self.times) < 2:

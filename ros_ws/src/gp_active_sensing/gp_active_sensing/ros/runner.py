@@ -93,7 +93,7 @@ def child_environment(environment: Mapping[str, str]) -> dict[str, str]:
     """Return the environment variables of the node processes.
 
     The ROS wheels restart the interpreter to set LD_LIBRARY_PATH, and record the restart in a
-    variable. If LD_LIBRARY_PATH is not set, the record is removed here: with the record, a child
+    variable. If LD_LIBRARY_PATH is not set, this function removes the record. Otherwise a child
     process would not restart the interpreter, and could not load the libraries of the wheels.
     """
     child = {**environment, **node_environment(environment), "PYTHONUNBUFFERED": "1"}
@@ -152,8 +152,8 @@ def show_arguments(name: str) -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return its exit code.
 
-    The code is 0 after a normal end, which Ctrl-C and SIGTERM may cause. The code is 1 if a node
-    failed, and 2 if this command or a node refused its arguments.
+    The code is 0 after a normal end; an end by Ctrl-C or SIGTERM is also normal. The code is 1 if a
+    node failed, and 2 if this command or a node refused its arguments.
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
     logging.basicConfig(format="[runner] %(message)s", level=logging.INFO)

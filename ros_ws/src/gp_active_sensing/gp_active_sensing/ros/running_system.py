@@ -284,8 +284,8 @@ def pose_misfits(
 ) -> list[str]:
     """Return the problems that the sample of a pose topic shows.
 
-    `places` is the map; None = the map is not known yet. `why_no_transform` returns why tf has no
-    transform to its first argument, the map's frame, from another frame; "" = tf has one.
+    `places` is the map; None = the map is not known yet. ``why_no_transform(target, source)``
+    returns why tf has no transform from frame `source` to frame `target`; "" = tf has one.
     """
     if not received.messages:
         return [_silent("pose", received)]
@@ -342,8 +342,8 @@ def roads_note(received: TopicSample, places: Topology | None) -> str:
 def waypoint_note(name: str, listeners: Topics, topics: Topics, poses: Collection[str]) -> str:
     """Return a warning if the waypoint topic `name` has no suitable subscriber; otherwise "".
 
-    `listeners` has the types of the topics that have a subscriber. `topics` has the types of those
-    that have a publisher. The pose topics `poses` are not proposed as waypoint topics.
+    `listeners` has the types of the topics with a subscriber; `topics` has the types of the topics
+    with a publisher. The pose topics `poses` are not proposed as waypoint topics.
     """
     there = listeners.get(name, ())
     if others := sorted({*there, *topics.get(name, ())} - {_WAYPOINT}):

@@ -93,7 +93,7 @@ class FleetServices:
     """Services of a fleet's probes, which also apply changes of the parameter `probes`.
 
     A new probe gets its topics and joins with its first pose. A removed probe leaves the mission:
-    its subscriptions and services are destroyed, and its waiting readings are used or rejected. Its
+    its subscriptions and services are destroyed, and readings that wait are used or rejected. Used
     readings, drives and publishers are kept, since another thread may use them.
     """
 

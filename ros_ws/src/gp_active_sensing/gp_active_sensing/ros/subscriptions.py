@@ -238,7 +238,7 @@ class Subscriptions:
             self._inbox.put(raw, received, probe)
 
     def _mount(self, probe: str, sensor: str, section: str) -> tuple[float, ...]:
-        """Return the position of a sensor on its probe, which tf reports [m].
+        """Return the position of a sensor on its probe [m], as tf reports it.
 
         The entries are the distances ahead and to the left. On a map with heights, the third entry
         is the distance upwards.
@@ -399,4 +399,3 @@ _KINDS = {"pose": "poses", "battery": "batteries", "twist": "twists"}
 """For each stream: name under which the inbox counts its messages; default = ``readings``."""
 _BATTERY = "sensor_msgs/msg/BatteryState"
 _MOST_FRAMES_LOGGED = 20
-"""Largest number of pose frames about which a warning is logged."""

@@ -100,7 +100,7 @@ def plan_path(
     altitude: float = 0.0,
     line: FloatArray | None = None,
 ) -> Path:
-    """Return the way over places as a path that follows the map's geometry.
+    """Return the route over `places` as a path that follows the map's geometry.
 
     The heading of each pose is the direction to the next pose. The last pose has the heading of the
     last place's waypoint. If `line` (k, 2) [m] is given, the path follows this curve instead of the
@@ -251,7 +251,7 @@ MARKS: dict[str, tuple[Colour, float]] = {
     "planned": ((0.95, 0.6, 0.1, 1.0), 3.0),
     "next": ((1.0, 0.3, 0.0, 1.0), 5.0),
 }
-"""Colour and relative width of each kind of place's marker; later kinds are drawn on top."""
+"""Colour and relative width of the markers of each kind of place; later kinds lie on top."""
 
 _ROAD_METRES = 3.0
 """Width at which a road is drawn [m], per unit of relative width in `MARKS`."""

@@ -21,7 +21,7 @@ from gp_active_sensing.ros.node_base import GuardedNode
 from gp_active_sensing.ros.qos import TopicMonitor
 
 _UNIT = 0.01
-"""Tolerance of the squared length of a rotation quaternion, as large as in tf2."""
+"""Tolerance of the squared length of a rotation quaternion; tf2 has the same tolerance."""
 
 
 class TfPoses(TopicMonitor):
@@ -72,8 +72,8 @@ class TransformBuffer:
     def at(self, target: str, source: str, stamp_ns: int) -> Any:
         """Return the transform at a time [ns], or else the newest transform; may raise `error`.
 
-        The newest transform is needed because a pose may be newer than all transforms, which a
-        localisation updates rarely.
+        The newest transform is needed because a pose may be newer than all transforms, if a
+        localisation updates the transforms rarely.
         """
         if stamp_ns > 0:
             with contextlib.suppress(self.error):

@@ -57,7 +57,7 @@ def with_model_of(scenario: Scenario, run_dir: Path | None) -> Scenario:
 logger = logging.getLogger(__name__)
 
 PATIENCE = 10_000.0
-"""Longest simulated time without a driving probe or a new waypoint [s]."""
+"""Longest simulated time in which no probe drives and no new waypoint comes [s]."""
 
 OnStage = Callable[[Mapping[str, Any]], None]
 """Callback for the record of each completed stage."""

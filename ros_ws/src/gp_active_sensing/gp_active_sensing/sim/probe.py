@@ -49,7 +49,7 @@ class _Leg:
 
     @cached_property
     def marks(self) -> tuple[float, ...]:
-        """Path lengths up to the corners of the path and up to the `_MARKS` of the place [m]."""
+        """Path lengths at which the probe sends its pose [m], such as the corners of the path."""
         own = self.metres - self.begins
         parts = [self.begins + part * own for part in _MARKS] if own > 0.0 else []
         return (*self.lengths.tolist(), *parts)
@@ -60,7 +60,7 @@ class SimulatedProbe:
 
     Args:
         topology: the map.
-        start: first place of the probe; None = the first route begins at its first place.
+        start: place at which the probe starts; None = the first place of the first route.
         speed: speed [m/s], or "limit" for the map's speed of each route.
         turn_radius: smallest radius of a curve [m]; 0 = the probe turns on the spot. On roads the
             radius is ignored.
@@ -130,7 +130,7 @@ class SimulatedProbe:
 
     @property
     def seconds_to_turn(self) -> float:
-        """Time until the probe reaches the next of `_Leg.marks` [s]; 0 after arrival."""
+        """Time until the probe reaches the next corner or mark of its path [s]; 0 after arrival."""
         return self._seconds_to(self._legs[0].marks) if self._legs else 0.0
 
     def _seconds_to(self, marks: Iterable[float]) -> float:

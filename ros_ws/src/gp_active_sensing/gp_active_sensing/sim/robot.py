@@ -89,7 +89,7 @@ class SharedWorld:
 
     @classmethod
     def on(cls, topology: Topology) -> SharedWorld:
-        """Return the state of a map without visits."""
+        """Return the state before any probe has visited a place of the map."""
         return cls(np.zeros(topology.n, dtype=np.bool_))
 
     def unavailable_to(self, name: str) -> BoolArray:
@@ -102,8 +102,8 @@ class SharedWorld:
 class SimulatedRobot:
     """Robot that drives to waypoints along legal routes and takes readings.
 
-    The robot reads a road when it passes the middle of the road, and a point when it arrives. A
-    waypoint that is sent again repeats the readings of its place.
+    The robot reads a road when it passes the middle of the road, and a point when it arrives. If a
+    waypoint is sent again, the robot repeats the readings of the waypoint's place.
 
     Args:
         world: map, truth, sensor and start.
@@ -209,7 +209,7 @@ class SimulatedRobot:
         return route
 
     def _over_ground(self, route: Route) -> Route:
-        """Return the route; on open ground, places that lead around obstacles are added to it."""
+        """Return a route; on open ground, add the places that lead around obstacles."""
         topology = self._topology
         path = places_along(topology, self._probe.pose, route.path)
         if path == route.path or not path or not isinstance(topology, FreeTopology):
@@ -253,9 +253,9 @@ class SimulatedRobot:
 
     @property
     def seconds_to_event(self) -> float | None:
-        """Time until the next reading, or until the robot reaches the middle or end of a place [s].
+        """Time until a reading, or until the robot reaches the middle or end of a place [s].
 
-        None = no event is due.
+        The earliest of these events counts; None = no event is due.
         """
         if self._taken:
             return 0.0
@@ -264,7 +264,7 @@ class SimulatedRobot:
         return None if self._due_ns is None else 1e-9 * (self._due_ns - self._now_ns)
 
     def _visit(self, place: int) -> None:
-        """Take the readings of a place once per visit, or schedule them after a stop."""
+        """Read a place once per visit; if the robot must stop at the goal first, set `_due_ns`."""
         if place in self._done_this_visit or not (self._on_the_way or place == self._goal):
             return
         if self._stop_ns and place == self._goal:
@@ -299,7 +299,7 @@ CHANGE_SECONDS = 60.0
 
 
 def home_of(topology: Topology, end: int | str | None) -> tuple[float, float] | None:
-    """Return x and y of the place where batteries are changed [m]; None = the first position."""
+    """Return x and y where batteries are changed [m]; None = where each probe begins."""
     if end is None or (isinstance(end, str) and end not in topology.names):
         return None
     place = topology.names.index(end) if isinstance(end, str) else end
@@ -312,7 +312,7 @@ class SimulatedBattery:
 
     Args:
         sortie: range of a full battery, in metres or seconds.
-        home: x and y of the place where the battery is changed [m]; None = the first position.
+        home: x and y of the place where the battery is changed [m]; None = the first pose.
     """
 
     def __init__(self, sortie: SortieConfig, home: tuple[float, float] | None = None) -> None:

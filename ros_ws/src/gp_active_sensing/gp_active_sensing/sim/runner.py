@@ -108,7 +108,7 @@ def build_players(
 
 
 def _place(world: World, given: str) -> str | int:
-    """Return the name of a place unchanged; return other text of digits as an index."""
+    """Return `given`, converted to an index if it has only digits and no place has this name."""
     is_name = given in world.topology.names
     return int(given) if given.isascii() and given.isdigit() and not is_name else given
 
@@ -162,7 +162,7 @@ class SimulationRunner:
 
     Args:
         scenario: field, sensor, map and settings of the mission.
-        probes: names; empty = one probe without a name; None = the scenario's names.
+        probes: names of the probes; empty = one probe without a name; None = the scenario's names.
         starts: starts that replace those of the first probes, see `build_players`.
         period: time between two poses [s]; None = time jumps to the next event.
         parameters: parameters of the node, which override single values of the scenario.

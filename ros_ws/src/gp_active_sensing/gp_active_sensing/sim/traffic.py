@@ -102,7 +102,7 @@ class LiveTruth(GroundTruth):
         return True
 
     def begin(self, values: FloatArray) -> None:
-        """Replace all values by the (n,) values at the start of the mission."""
+        """Delete all records; record the (n,) values at the start of the mission."""
         self._times.clear()
         self._fields.clear()
         self.add(0.0, values)

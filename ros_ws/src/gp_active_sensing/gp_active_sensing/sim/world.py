@@ -128,7 +128,7 @@ def begun_elsewhere(
     """Return a copy of the world in which another probe starts.
 
     A start "random" is drawn from the seed and the probe's `number`, which begins at 1. If
-    possible, the draw avoids `taken`, the starts of other probes.
+    possible, the draw avoids the starts of other probes (`taken`).
 
     Raises:
         ActiveSensingError: a start that cannot be used.
@@ -154,7 +154,8 @@ def _trip(
 ) -> tuple[int | None, Budget]:
     """Return the start place, and the budget with the end place.
 
-    A random start is drawn from the seed and `key`; places in `taken` are drawn last.
+    A random start is drawn from the seed and `key`. A place in `taken` is drawn only if no other
+    place is usable.
     """
     given, end = scenario.probe.start, scenario.probe.end
     budget, speed = scenario.budget.budget(), scenario.probe.own_speed
@@ -295,9 +296,9 @@ def knowledge_of(world: World, scenario: Scenario) -> FieldKnowledge:
 def way_to(world: World, at: int | None, goal: int, passed: BoolArray) -> Route | None:
     """Return the simulated probe's route to a waypoint; None = no route exists.
 
-    With `World.crosses`, the route is the cheapest. Otherwise it crosses only places for which
-    `passed` (n,) is True. Exceptions: no such route exists, or crossing other places makes the
-    route to the end place cheaper. `at` is None if the probe is at no place yet.
+    With `World.crosses`, the route is the cheapest. Otherwise the route avoids the places for which
+    `passed` (n,) is False. It crosses these places only if there is no other route, or if the way
+    to the end place then becomes cheaper. `at` None = the probe is at no place yet.
     """
     if world.crosses and at is not None:
         unit = "metres" if _by_metres(world) else "seconds"

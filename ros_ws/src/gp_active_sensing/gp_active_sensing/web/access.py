@@ -143,7 +143,7 @@ class Access:
     def of_host(
         cls, host: str, token: str, names: Iterable[str] = (), *, private: bool = False
     ) -> Access:
-        """Return the checks for a server that listens on `host`; allow this computer's names."""
+        """Return the checks for a server on `host`, whose own names are also allowed."""
         mine = set() if is_loopback(host) else {socket.gethostname(), host}
         mine |= {f"{name}.local" for name in mine if "." not in name and ":" not in name}
         known = {"localhost", *mine, *names}

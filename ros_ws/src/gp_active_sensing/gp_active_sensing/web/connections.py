@@ -24,7 +24,7 @@ MOST_BYTES = 1 << 16
 class BoundedServer(httpserver.HTTPServer):
     """HTTP server that closes the oldest connection when a new connection exceeds the limit.
 
-    Connections marked by `keep` stay open. Idle connections therefore never block new viewers.
+    Idle connections therefore never block new viewers. Connections marked by `keep` stay open.
     """
 
     def initialize(self, *args: Any, **options: Any) -> None:

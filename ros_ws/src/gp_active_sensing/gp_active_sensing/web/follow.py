@@ -255,9 +255,9 @@ class RunFollower:
         return self._reading
 
     def _find(self, reading: FollowedData, *, whole: bool = False) -> bool:
-        """Put `reading` into `found` if `_goal` of its lines were read; return True in this case.
+        """Put `reading` into `found` if `_goal` lines or the `whole` journal were read.
 
-        With `whole`, the number of lines does not matter.
+        Return True if `found` was changed.
         """
         if reading is self.found or not (whole or reading.lines >= self._goal):
             return False

@@ -366,7 +366,7 @@ def _duration(seconds: float) -> str:
 
 
 def _first_promise(done: Reconstruction) -> float | None:
-    """Return the first promised error after readings at two places or more."""
+    """Return the first promised error that is based on readings at two or more places."""
     known = (s.promised for s in done.steps if s.observed > 1 and s.promised is not None)
     return next(known, None)
 

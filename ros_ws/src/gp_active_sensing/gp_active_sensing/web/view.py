@@ -62,7 +62,8 @@ class PacedCache(Generic[T]):
     def get(self, of: Hashable, work: Callable[[], T], *, last: bool = False) -> T | None:
         """Return ``work()``, or the cached result if it was computed for the same `of`.
 
-        During a pause, the cached result of an earlier `of` is returned, unless `last` is True.
+        During the pause after a computation, the cached result is returned even if it is out of
+        date, unless `last` is True. The result is None if nothing has been computed yet.
         """
         self._wanted = of
         if of != self._of and (last or self._clock() >= self._next):
@@ -82,9 +83,9 @@ class _QuantityParts:
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._rows: dict[int, tuple[GrowingStep, int, str]] = {}
-        """Step, version of its map, and map as JSON, by step number."""
+        """For each step number: the step, the version of its map, and the JSON text of the map."""
         self._sent: dict[int, tuple[ReportStep, tuple[Any, int], str]] = {}
-        """Step, groups of length-scales, and description as JSON, by step number."""
+        """For each step number: the step, the inputs of its description, and the JSON text."""
         self._floor: PacedCache[tuple[float, int] | None] = PacedCache(clock)
         self._quality: PacedCache[dict[str, Any] | None] = PacedCache(clock)
         self._finer: PacedCache[str] = PacedCache(clock)
@@ -123,7 +124,7 @@ class _QuantityParts:
     def _least(
         self, found: FollowedData, growing: GrowingReconstruction, done: Reconstruction
     ) -> tuple[float, int] | None:
-        """Return the result of `floor_of`; None if readings were added since it was computed."""
+        """Return the result of `floor_of`; None if readings came after its computation."""
         data = growing.data
         is_final = "least_error" in data.summary  # finished missions have it in the summary
         key, last = (growing.looks, is_final), found.mission.over or is_final
@@ -326,7 +327,7 @@ class Board:
         self._name = secrets.token_hex(6)
         self._parts: dict[str, str] = {}
         self._since: dict[str, int] = {}
-        """Version at the last change of each part; a removal also counts as a change."""
+        """For each part, the version of the board at the part's last change or removal."""
         self._changed = asyncio.Condition()
         self.closed = False
         """True after `close`."""

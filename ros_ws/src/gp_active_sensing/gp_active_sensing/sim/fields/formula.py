@@ -106,7 +106,7 @@ class Formula:
         return tuple(self._columns)
 
     def check_variables(self, known: Collection[str]) -> None:
-        """Raise ConfigError for a variable not in `known`, with column and nearest match."""
+        """Raise ConfigError if a variable is not in `known`; the message has its column."""
         for name, column in self._columns.items():
             if name not in known:
                 what = f"unknown variable {name!r}.{suggest(name, known)} Known: {', '.join(known)}"
@@ -203,7 +203,7 @@ class Formula:
         return apply
 
     def _column(self, node: ast.expr) -> int:
-        """Return the column of a node in characters, from 0; `ast` counts bytes."""
+        """Return the column of a node, counted from 0 in characters instead of bytes."""
         return len(self.text.encode("utf-8")[: node.col_offset].decode("utf-8"))
 
     def _at(self, node: ast.expr, what: str) -> ConfigError:

@@ -28,7 +28,7 @@ MOST_PUFFS = 20_000
 _LIFETIMES = 20.0
 """Largest age of a puff, in lifetimes."""
 _STEP = 0.5
-"""Largest distance between two puffs, as a fraction of their size."""
+"""Largest distance between two successive puffs, as a fraction of their size."""
 _NODES = 8
 """Number of Gauss-Legendre nodes per time interval; each node is a puff."""
 _CELLS = 2_000_000

@@ -60,10 +60,10 @@ def _count(which: BoolArray, topology: Topology) -> str:
 def read_field_raster(
     path: Path, config: FieldConfig, datum: tuple[float, float] | None = None
 ) -> RasterCells:
-    """Read a raster (``.asc``, ``.tif`` or ``.tiff``); its rows are ordered from south to north.
+    """Read a raster (``.asc``, ``.tif`` or ``.tiff``); return its rows from south to north.
 
-    `datum` is the longitude and latitude of the map's origin [degree]. Coordinates are metres of
-    the map if the raster has no coordinate system or the map has no origin.
+    `datum` is the longitude and latitude of the map's origin [degree]. If `datum` is None or the
+    raster has no coordinate system, the raster's coordinates are metres of the map.
 
     Raises:
         MapError: a file that cannot be read, or whose position is not known.

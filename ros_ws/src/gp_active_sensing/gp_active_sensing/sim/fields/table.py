@@ -35,9 +35,9 @@ class _Cells:
     """Contents of a table.
 
     Args:
-        rows: by place, (k,) values at k times, or a single value in a table without times.
+        rows: for each place, its (k,) values at k times; a table without times has one value.
         slots: the k time intervals; () = a table without times.
-        what: words for the columns that have the values.
+        what: description of the columns that have the values, for error messages.
     """
 
     rows: Mapping[str, Sequence[float] | FloatArray]
@@ -48,8 +48,8 @@ class _Cells:
 def table_truth(path: Path, config: FieldConfig, topology: Topology) -> GroundTruth:
     """Return the field ``offset + scale * column`` at a map's places.
 
-    An empty cell of a time slot gets the value of the nearest slot with a value at that place. A
-    place without a value gets ``fill``. Both substitutes are logged and do not count as known
+    If a place has no value in a time slot, the nearest slot with a value of this place is used. A
+    place without any value gets ``fill``. Both substitutes are logged and do not count as known
     values. With several columns or intervals the field changes with time.
 
     Raises:
@@ -193,7 +193,7 @@ def _chosen(table: Table, config: FieldConfig) -> tuple[list[str], tuple[Slot, .
 
 
 def is_xml(path: Path) -> bool:
-    """Return whether a file is XML by its name: .xml or .xml.gz."""
+    """Return whether a file's name ends in .xml or .xml.gz."""
     return path.name.lower().endswith((".xml", ".xml.gz"))
 
 
@@ -329,7 +329,7 @@ class TimeSeriesField(GroundTruth):
         return np.asarray(self._given[k] & self._given[after]) if share else self._given[k].copy()
 
     def _between(self, seconds: float) -> tuple[int, int, float]:
-        """Return two slots around a mission time [s], and the weight of the second slot."""
+        """Return the two slots around a mission time [s], and the weight of the second slot."""
         time = self._start + seconds
         last = len(self._begins) - 1
         if not self._linear:

@@ -156,8 +156,8 @@ class DriftingField(GroundTruth):
 
     ``w_j(t) = a_j cos(ω_j t) + b_j sin(ω_j t)`` with standard normal a and b, and ω_j normal with
     standard deviation ``1 / time_scale``. At every t the field is an exact draw from the process.
-    Values Δt apart have the correlation ``exp(-Δt² / (2 time_scale²))``. At t = 0 the field equals
-    the constant field of the same seed.
+    Values at times Δt apart have the correlation ``exp(-Δt² / (2 time_scale²))``. At t = 0 the
+    field equals the constant field of the same seed.
 
     Args:
         root: function ``w -> K^(1/2) w`` with the correlation matrix K of the places.
@@ -193,9 +193,9 @@ def build_truth(config: FieldConfig, topology: Topology, seed: int) -> GroundTru
     """Return the noise-free field of a scenario at the places of a map.
 
     Raises:
-        ConfigError: a file is missing, or length-scales or a formula do not fit the map's features.
-        MapError: a table or raster that cannot be used; the message names the places without a
-            value.
+        ConfigError: the file is missing, or the number of length-scales or a variable of the
+            formula does not fit the map's features.
+        MapError: the table or raster cannot be used; the message names places without a value.
     """
     if config.kind == "gp":
         return _draw(config, topology, seed)
