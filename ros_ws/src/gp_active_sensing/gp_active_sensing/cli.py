@@ -39,7 +39,7 @@ ELSEWHERE = {
     "learn": "gp_active_sensing_learning",
     "model": "gp_active_sensing_learning",
 }
-"""Optional package that provides each of these commands."""
+"""Optional package of each command that this package does not provide."""
 REMOVED = {
     "delay": "a mission finds the delay of its sensor itself: see `delays` in its summary.json, or "
     "replay its bag"

@@ -36,8 +36,8 @@ class Reading:
         source: topic or file of the reading, for messages and records.
         position: (x, y), or (x, y, z) on a map with heights, in the map frame [m]; used if
             `location` is None.
-        position_variance: mean square error of the position that the localisation reports [m²]; 0 =
-            unknown.
+        position_variance: mean square error of the position, as the localisation reports it [m²];
+            0 = unknown.
         height_variance: mean square error of the height, on a map with heights [m²]; 0 = unknown.
     """
 
@@ -139,7 +139,7 @@ class Plan:
         horizon: number N' of readings that the policy plans ahead, clipped to the budget.
         candidates: bounds on the value of each possible next place.
         reason: reason for a plan without a waypoint, or for a fallback; "" otherwise.
-        heading: heading at the end of `path` for a probe with a turning radius [rad]; None =
+        heading: heading [rad] at the end of `path`, for a probe with a turning radius; None =
             unknown.
         routes: routes that the policy compared, chosen route first.
     """

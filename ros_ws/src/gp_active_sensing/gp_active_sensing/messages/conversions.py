@@ -410,7 +410,7 @@ def number_paths(type: str, types: MessageTypes) -> list[str]:
 
 
 def value_path(paths: list[str]) -> str:
-    """Return the path that may be the measured value, if there is only one; "" otherwise."""
+    """Return the only path that may lead to the measured value; "" = no path or several paths."""
     likely = [path for path in paths if not _ASIDE.search(path)]
     return likely[0] if len(likely) == 1 else ""
 

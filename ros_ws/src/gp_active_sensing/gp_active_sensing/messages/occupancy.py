@@ -15,7 +15,7 @@ MAP_TYPE = "nav_msgs/msg/OccupancyGrid"
 MOST_CELLS = 25_000_000
 """Largest number of cells of a map, 5000 × 5000; reading such a map takes 0.9 GB of memory."""
 _HEAD = 65_536
-"""Largest size of a message's fields besides the cells [bytes]."""
+"""Largest size of all fields of a message except the cells [bytes]."""
 _LEVEL = 1e-3
 """Sine of half the largest accepted tilt of a map."""
 

@@ -41,7 +41,7 @@ class Column:
 
 
 def query_points(topology: Topology, places: Sequence[int]) -> Points:
-    """Return the points of a question: positions of places, with NaN as value and variance."""
+    """Return the points of a question to an expert: positions, and NaN as value and variance."""
     points = np.full(len(places), np.nan, dtype=_POINTS)
     points["x"], points["y"] = topology.positions[list(places)].T
     points["z"] = 0.0 if topology.heights is None else topology.heights[list(places)]
@@ -59,7 +59,7 @@ def answer_points(topology: Topology, readings: Sequence[Reading]) -> Points:
 
 
 def layout(points: Points) -> tuple[tuple[Column, ...], bytes]:
-    """Return the fields of a message with `points`, and its packed little-endian data."""
+    """Return the fields and the packed little-endian data of a message with `points`."""
     xyz = np.array([points[name] for name in "xyz"])
     with np.errstate(over="ignore", invalid="ignore"):
         moved = np.abs(xyz - xyz.astype("f4").astype("f8"))

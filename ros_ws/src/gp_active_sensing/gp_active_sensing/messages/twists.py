@@ -52,10 +52,7 @@ class Twists:
         self._velocity, self._stamp_ns = (x, y, z), stamp
 
     def beside(self, pose: Pose) -> Pose:
-        """Return the pose with the speed of the newest twist, if that twist is near its stamp.
-
-        Otherwise, return the pose unchanged.
-        """
+        """Return the pose with the newest twist's speed; unchanged if the stamps are far apart."""
         if self._stamp_ns is None or abs(pose.stamp_ns - self._stamp_ns) > _VALID_NS:
             return pose
         return replace(pose, speed=math.hypot(*self._velocity))

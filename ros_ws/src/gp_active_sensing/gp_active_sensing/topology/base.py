@@ -182,7 +182,7 @@ class Topology:
         """Return the unobserved places that a probe at `at` can observe next, sorted.
 
         Candidates are the unobserved neighbours of `at` and the unobserved places within `reach`.
-        Without such places, candidates are the unobserved places that the fewest moves reach. These
+        Without such places, candidates are the unobserved places that need the fewest moves. These
         moves lead through observed or unavailable places. A probe is thus never stuck while an
         unobserved place is reachable. On a line or a grid, the place `at` itself is a candidate
         while it is unobserved.
@@ -214,10 +214,10 @@ class Topology:
         readings: int,
         unavailable: Collection[int] = (),
     ) -> BoolArray:
-        """Return flags (n,): True for an unobserved place that `readings` readings can reach.
+        """Return flags (n,): True for an unobserved place that needs at most `readings` readings.
 
-        The result may include further places. Pass the same `unavailable` as to `candidates`, since
-        crossing these places costs no reading.
+        Some places that need more readings may also be True. Pass the same `unavailable` as to
+        `candidates`, since crossing these places costs no reading.
         """
         raise NotImplementedError
 
@@ -405,7 +405,7 @@ class GraphTopology(Topology):
         return other
 
     def closed_to(self, places: Collection[int]) -> GraphTopology:
-        """Return the same map without moves into some places and without the places' ground."""
+        """Return the same map without some places' ground and without moves into these places."""
         if not places:
             return self
         closed = set(places)
@@ -429,7 +429,7 @@ class GraphTopology(Topology):
 
     @property
     def moves(self) -> tuple[tuple[Move, ...], ...]:
-        """(n,) moves out of each place, sorted by destination."""
+        """Moves out of each of the n places, sorted by destination."""
         return self._moves
 
     @cached_property
@@ -438,7 +438,7 @@ class GraphTopology(Topology):
         return MoveArrays(self._moves)
 
     def neighbours(self, location: int) -> IntArray:
-        """Return the sorted places that one move from `location` reaches; a read-only array."""
+        """Return the places that are one move from `location`, as a sorted read-only array."""
         return self._neighbours[location]
 
     def candidates(
@@ -516,10 +516,7 @@ class GraphTopology(Topology):
         readings: int,
         unavailable: Collection[int] = (),
     ) -> BoolArray:
-        """Return flags (n,): True for each unobserved place within reach of `readings` readings.
-
-        O(places and moves that these readings can reach).
-        """
+        """Return the flags of `Topology.reachable`. O(places and moves that the readings reach)."""
         found = bytearray(self.n)
         if at is None:
             mask = np.frombuffer(found, dtype=np.bool_)
@@ -555,11 +552,11 @@ class GraphTopology(Topology):
     def _reachable_by_decisions(
         self, stood: list[int], crossable: bytes | bytearray, found: bytearray, decisions: int
     ) -> BoolArray:
-        """Return flags (n,): True for an unobserved place that `decisions` decisions can reach.
+        """Return flags (n,): True for each unobserved place that `decisions` decisions can reach.
 
         Each decision leads to a place within reach, or through observed places to the next
-        unobserved place. The result may include further places: a decision may start from any place
-        on the way.
+        unobserved place. As a simplification, a decision may also start from any place on the way.
+        Some places that need more decisions are therefore also True.
         """
         known = set(stood)
         for _ in range(decisions):

@@ -137,7 +137,7 @@ class FreeGround:
         return free
 
     def without(self, squares: FloatArray, width: float) -> FreeGround:
-        """Return the same ground without some squares with centres (m, 2) and a `width` [m]."""
+        """Return the same ground minus `squares` with (m, 2) centres and the given `width` [m]."""
         import shapely
 
         other = copy(self)
@@ -149,7 +149,7 @@ class FreeGround:
         return other
 
     def barred(self, bars: FloatArray) -> FreeGround:
-        """Return the same ground with bars: lines (k, 2, 2) that no way may cross [m]."""
+        """Return the same ground with bars: line segments (k, 2, 2) [m] that no path may cross."""
         import shapely
 
         other = copy(self)
@@ -186,9 +186,9 @@ _AROUND = np.linspace(0.0, math.tau, 128, endpoint=False)
 _NEAREST, _FARTHEST = 0.01, 1e6
 """Smallest and largest radius of the search for free ground [m]."""
 HAIR = 1e-6
-"""Distance from an edge of a cell within which a point also touches the next cell [cells]."""
+"""Distance from a cell's edge up to which a point also touches the neighbouring cell [cells]."""
 _SIDES = HAIR * np.array([(1.0, 1.0), (1.0, -1.0), (-1.0, 1.0), (-1.0, -1.0)])
-"""Offsets [cells] to four points around a point; they lie in all cells that the point touches."""
+"""Offsets [cells] from a point to four points, which lie in all cells that the point touches."""
 _AT_ONCE = 1 << 21
 """Largest number of cells that are looked up in one step."""
 
@@ -232,7 +232,7 @@ class _BlockedCells(NamedTuple):
 
 
 def _cells_between(starts: FloatArray, ways: FloatArray) -> FloatArray:
-    """Return points (m, k, 2) in cells: one in each cell that each of m lines crosses.
+    """Return points (m, k, 2) [cells]: for each of m lines, a point in each cell that it crosses.
 
     Line i leads from `starts[i]` to `starts[i] + ways[i]`.
     """
@@ -270,7 +270,7 @@ UNKNOWN: tuple[str, ...] = ("blocked", "free")
 MOST_GROUND = 25_000_000
 """Largest number of cells of an occupancy grid; inflating it takes 16 bytes of memory per cell."""
 OCCUPIED = 65
-"""Smallest occupancy of an occupied cell, as in map_server [%]."""
+"""Occupancy from which a cell counts as occupied, as in map_server [%]."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -519,7 +519,7 @@ class Speeds:
         return np.asarray(seconds)
 
     def leg(self, start: FloatArray, end: FloatArray) -> tuple[float, float]:
-        """Return metres and seconds from one point (2 or 3,) to another point."""
+        """Return metres and seconds of the straight line from one point (2 or 3,) to another."""
         offset = np.asarray(end - start)
         metres = self.metres(offset)
         return float(metres), float(self.seconds(offset, metres))
@@ -567,13 +567,13 @@ HEIGHTS: Mapping[str, float] = {
     "depth": -1.0,
     "depth_m": -1.0,
 }
-"""Sign of a height, by the name of its column; a depth is negative."""
+"""Factor that converts the numbers of a column to heights; the keys are names of columns."""
 _UNITS = {
     "": 1.0, "m": 1.0, "metre": 1.0, "metres": 1.0, "meter": 1.0, "meters": 1.0,
     "cm": 0.01, "mm": 0.001, "km": 1000.0,
     "ft": 0.3048, "feet": 0.3048, "foot": 0.3048, "fathoms": 1.8288, "fathom": 1.8288,
 }  # fmt: skip
-"""Length of each unit [m]; the key is the name of the unit."""
+"""Length of each unit [m]; the keys are the names of the units."""
 
 
 def metres_in(unit: str) -> float | None:
@@ -584,7 +584,7 @@ def metres_in(unit: str) -> float | None:
 def upwards_of(title: str) -> float | None:
     """Return the factor that converts a column with a title such as "z (ft)" to heights [m].
 
-    Depths have a negative factor. Return None if the title names no height.
+    The factor of a depth is negative. Return None if the title names neither height nor depth.
     """
     found = re.fullmatch(r"([a-z]+)(?:[ _]*[\[(]?([a-z]+)[\])]?)?", title.strip().lower())
     if found is None or found[1] not in HEIGHTS:

@@ -62,7 +62,7 @@ def make_points(
     name: str = "points",
     frame: str = "map",
 ) -> FreeTopology:
-    """Make a map of points of a scrambled Sobol sequence; a probe may drive from each to any other.
+    """Make a map of points of a scrambled Sobol sequence; any point may follow any other.
 
     Features are the coordinates x1 … xd in the box from `low` (d,) to `high` (d,). `seed`
     determines the sequence. `speed` is the speed of the probe [m/s].
@@ -409,7 +409,7 @@ def make_occupancy_map(
 
     Raises:
         ConfigError: the spacing is not above 0, there are more than `MOST_CELLS` cells, or a name
-            in `keep` is no name of a cell.
+            in `keep` is not the name of a cell.
         MapError: no cell is free, or no place is on a free cell.
     """
     step = spacings(spacing)
@@ -495,7 +495,7 @@ def usual_map(
 ) -> tuple[float, Places]:
     """Return the default spacing of a map on an occupancy grid [m], and that map.
 
-    The default is the round spacing, not smaller than a cell, whose number of places is nearest to
+    The default is the round spacing of at least a cell whose number of places is nearest to
     `USUAL_PLACES`. The places are counted, since walls and doors remove more places than their area
     suggests. `build` makes the map with a spacing.
 
@@ -607,7 +607,7 @@ class _AreaLayout:
         return shape.difference(shapely.union_all(others))
 
     def finished(self, places: Places, spacing: Step, origin: tuple[float, float]) -> Built:
-        """Return a grid with datum, notes and weights of regions, and its configuration."""
+        """Return the grid with datum, notes and the weights of regions; also its configuration."""
         if not isinstance(self._config, OccupancyConfig):  # has its largest part only
             places = self._in_parts(places)
         if self.regions:
@@ -765,9 +765,9 @@ def of_occupancy(config: OccupancyConfig, path: Path, base_dir: Path | None) -> 
 # -- lost ground -----------------------------------------------------------------------------------
 
 _LEAST = 0.01
-"""Smallest fraction of lost ground or places that is reported."""
+"""Fraction of lost ground or places from which the loss is reported."""
 _FINER = (0.8, 0.65, 0.5, 0.35, 0.25)
-"""Factors by which the spacing is reduced, one after the other, to keep lost places."""
+"""Ratios of a smaller spacing to the present one; they are tried in turn to keep lost places."""
 
 
 def _around(parts: Iterable[tuple[float, float, float]]) -> str:
@@ -783,7 +783,7 @@ def _lost_area(inflation: float, free: float, wide: float) -> str:
 
 
 def _narrowed(shape: Any, inflation: float) -> Iterator[str]:
-    """Yield notes on the ground that an inflation [m] removes from an area; None = no area."""
+    """Yield notes on the ground that an inflation [m] removes from `shape`; None = no area."""
     if shape is None or shape.is_empty:
         return
     import shapely

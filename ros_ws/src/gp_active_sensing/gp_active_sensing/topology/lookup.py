@@ -90,7 +90,7 @@ Start: TypeAlias = str | int | tuple[float, float]
 
 
 def check_start(topology: Topology, start: Start | None) -> int | None:
-    """Return the index of the place where a probe starts; `start` is its name, index or position.
+    """Return the index of the place where a probe starts, given its name, index or position.
 
     Raises:
         ConfigError: no such place; the message suggests a similar name.

@@ -146,7 +146,7 @@ def place(
 
     `lengths` are the stated lengths of the lines [m]; None = not stated, () = none is stated. With
     `allow_small`, metres are accepted even if the map is so small that they look like degrees. The
-    map may have any size. The other arguments and the errors are those of `locate`.
+    other arguments and the errors are those of `locate`, but the map may have any size.
     """
     points = np.array([point for line in lines for point in line], dtype=np.float64)
     drawn, stated = _totals(lines, lengths)
@@ -206,7 +206,7 @@ def in_system(points: FloatArray, datum: Point, crs: str, *, where: str) -> Floa
 
 
 def own_origin(crs: str, *, where: str) -> Point | None:
-    """Return longitude and latitude of the origin of a `local_system`; None = another system."""
+    """Return the origin (longitude, latitude) if `crs` is a `local_system`; None otherwise."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # to_dict loses details
         terms = _system(crs, where).to_dict()

@@ -54,12 +54,12 @@ class Roads(GraphTopology):
 
     The position of a place is the middle of the segment. The waypoint is the far end of the
     segment, with the heading of the segment. The cost of a move is the cost of driving the whole
-    next segment. A segment may list its successors. Without a list, every segment that starts where
-    it ends may follow. A U-turn is a turn of more than 150° back to the start of the segment.
+    next segment. A segment may list its successors. Without a list, every segment that starts at
+    its end may follow. A U-turn is a turn of more than 150° back to the start of the segment.
 
     Args:
         road_map: segments.
-        features: names of `FEATURES` and of the map's own numbers, or only the name `RELATIONAL`.
+        features: entries of `FEATURES` and names of the map's own numbers, or only `RELATIONAL`.
         anchor: position of a segment's value, for features and `links`: 0 = start, 1 = end.
         u_turns: one of `U_TURNS`, the rules for U-turns.
         speed: speed on segments without a limit [m/s].
@@ -329,11 +329,11 @@ VERSION = 2
 FLOOR = 0.01
 """Smallest weight of a link, relative to the median of the weights above zero."""
 EXACT = 3000
-"""Largest number of places for which the paths of all pairs are computed."""
+"""Number of places up to which the paths of all pairs are computed."""
 LANDMARKS = 600
 """Number of landmark places in the embedding of a map with more than `EXACT` places."""
 KEPT = 300
-"""Smallest number of places of an embedding that is cached on disk."""
+"""Number of places from which an embedding is cached on disk."""
 MOST = 24
 """Largest number of dimensions of an embedding."""
 
@@ -364,7 +364,7 @@ def join_parts(
 ) -> tuple[Links, FloatArray]:
     """Join every part of a graph to its largest part; return the links and their weights (m,).
 
-    A new link joins the two places of these parts that are nearest to each other. The weight of the
+    The new link between two parts joins their two nearest places. The weight of the
     new link is the median weight times a factor. The factor is the length of the new link divided
     by the median length of the links, but at least 1. `positions` are (n, 2) [m].
     """

@@ -90,7 +90,7 @@ class MoveArrays:
     def tree(self, root: int, by: str, *, back: bool = False) -> WaysFrom:
         """Return the cheapest ways from a place, or with `back` the cheapest ways to the place.
 
-        Among equally cheap ways, the way whose last crossed place is cheapest to reach is returned.
+        Of several equally cheap ways, take the one whose last crossed place is cheapest to reach.
         """
         from scipy.sparse import csgraph
 
@@ -138,7 +138,7 @@ def depths(parents: IntArray) -> IntArray:
 
 @dataclass(frozen=True)
 class Ways:
-    """Cheapest way to one place from every other place; it may lead through any place."""
+    """Cheapest ways to one place from all other places; a way may lead through any place."""
 
     goal: int  # the place at the end
     metres: FloatArray  # (n,) driven distance, infinite where there is no way, 0 from the goal
@@ -165,7 +165,7 @@ class Ways:
 
 @dataclass(frozen=True)
 class WaysFrom:
-    """Cheapest way from one place to every other place; it may lead through any place."""
+    """Cheapest ways from one place to all other places; a way may lead through any place."""
 
     metres: FloatArray  # (n,) driven distance, infinite where there is no way
     seconds: FloatArray  # (n,) duration, infinite where there is no way
@@ -194,7 +194,7 @@ class WaysFrom:
 def nearest_ring(
     following: Sequence[Sequence[int]], at: int, crossable: bytes | bytearray
 ) -> list[int]:
-    """Return the sorted places that are not crossable and that the fewest moves from `at` reach.
+    """Return the non-crossable places that need the fewest moves from `at`, sorted.
 
     The moves lead through crossable places. `following` (n,) has the next places of each place.
     `crossable` (n,) is 1 for a crossable place.
@@ -226,7 +226,7 @@ def cheapest(moves: Moves, at: int, goal: int, crossable: bytes | bytearray) -> 
 
 
 def within(moves: Moves, at: int, metres: float) -> dict[int, Route]:
-    """Return the shortest way to every place within a distance [m]; it may lead through any place.
+    """Return the shortest ways, through any places, to all places within a distance [m].
 
     A round trip back to `at` within the distance is included.
     """
@@ -247,7 +247,7 @@ def search(
 
     The result maps each reached place to the previous place on its way and to the move from there.
     `by` is the index of the cost in a `Move`: `METRES` or `SECONDS`. Ways cost at most `most` and
-    lead through `crossable` places. The search ends at `goal`.
+    lead through `crossable` places (None = all). The search ends at `goal` (-1 = no goal).
     """
     best: dict[int, float] = {}
     came: _Came = {}

@@ -86,7 +86,7 @@ _U_TURN_ANGLE = math.radians(150.0)
 def successors_of(segments: Sequence[Segment], u_turns: str) -> list[list[int]]:
     """Return lists (n,) of the indices of the segments that may follow each segment.
 
-    A segment may list its successors. Without a list, every segment that starts where it ends may
+    A segment may list its successors. Without a list, every segment that starts at its end may
     follow. `u_turns` is one of `U_TURNS` and restricts U-turns.
     """
     by_id = {segment.id: i for i, segment in enumerate(segments)}
@@ -118,7 +118,7 @@ def _turn_angle(first: Segment, second: Segment) -> float:
 
 
 def _last_leg(line: Sequence[Point]) -> tuple[Point, Point]:
-    """Return the end of a line, and the last point that differs from the end."""
+    """Return the end of a line, and the last point that is not at the end."""
     end = line[-1]
     return end, next(point for point in reversed(line) if point != end)
 
@@ -162,7 +162,7 @@ class Links:
         pairs: Iterable[tuple[int, int, float, float]],
         mass: FloatArray | None = None,
     ) -> Links:
-        """Return the links of pairs (i, j, metres, conductance), in either direction.
+        """Return the links of undirected pairs (i, j, metres, conductance).
 
         A pair with i = j is left out. For a pair that is repeated, the shortest metres and the
         largest conductance count. `mass` (n,) is the length of road that each place represents [m];

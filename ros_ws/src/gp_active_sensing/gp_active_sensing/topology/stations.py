@@ -89,15 +89,15 @@ _SHORT = 0.99
 
 
 Ways = dict[tuple[int, int], tuple[float, float]]
-"""Metres and seconds of each way, by first and last place; seconds NaN = not stated."""
+"""Metres and seconds of each way; the keys are its first and last place. NaN = not stated."""
 
 
 def read_distances(path: Path, names: Sequence[str]) -> Ways:
     """Read a table of the ways between places; `names` are the names of the places.
 
     Columns are `from`, `to` and `metres`; `seconds` and `oneway` are optional. A way that is listed
-    in one direction counts in both directions. With `oneway` 1, true or yes, the way counts only as
-    listed.
+    in one direction counts in both directions. If `oneway` is 1, true or yes, the way
+    counts only from `from` to `to`.
 
     Raises:
         MapError: the table has problems; the message shows the first ten, each with its line.
@@ -217,7 +217,7 @@ def moves_along(
 
 
 def _shortest(pairs: IntArray, costs: FloatArray, n: int) -> FloatArray:
-    """Return the cost (m,) of the cheapest way between the places of each sorted pair (m, 2)."""
+    """Return the cost (m,) of the cheapest way for each of the (m, 2) pairs, which are sorted."""
     from scipy.sparse import csgraph, csr_array
 
     search: Any = csgraph.dijkstra  # typed for arrays of sources only

@@ -11,8 +11,8 @@ def nearby_groups(points: FloatArray, places: IntArray, count: int) -> list[IntA
     """Return `count` groups of nearby places, of about equal size; groups may be empty.
 
     `points` (n, 2 or 3) are all points of the map [m]. Places are ordered along a space-filling
-    curve [Morton1966]. The curve has as many steps in height as in x and y, because fields often
-    change faster with height.
+    curve [Morton1966]. The curve divides height, x and y into equally many steps, because fields
+    often change faster with height.
     """
     low, span = points[places].min(axis=0), np.ptp(points[places], axis=0)
     span[:2] = span[:2].max()

@@ -22,7 +22,7 @@ DATA_VARIABLE = "GPAS_DATA"
 
 _PACKAGE = "gp_active_sensing"
 _OTHERS = {"experiments": "gp_active_sensing_bench"}
-"""Package with the resources of each kind that this package does not ship."""
+"""Package that ships the resources, for each kind that this package does not ship."""
 _SUFFIXES = {
     "bags": (".mcap", ".db3"),
     "experiments": (".yaml", ".yml"),
@@ -34,7 +34,7 @@ _SUFFIXES = {
 
 
 def resource_folders(kind: str) -> tuple[Path, ...]:
-    """Return the folders that may have resources of a kind, in search order.
+    """Return the folders that may contain resources of a kind, in search order.
 
     These are folders under ``AMENT_PREFIX_PATH``, under the installation prefixes of the
     interpreter and of this package, and in the source tree. Some folders may not exist.
@@ -82,7 +82,7 @@ def find_resource(kind: str, name: str | os.PathLike[str]) -> Path:
             ``GPAS_DATA``. A unique name needs no suffix.
 
     Raises:
-        ResourceError: there is no such file, or a name without suffix has several files.
+        ResourceError: there is no such file, or a name without suffix fits several files.
         UnknownNameError: the kind is not in ``KINDS``.
     """
     wanted = os.fspath(name)

@@ -36,7 +36,7 @@ _FILL_VALUES = frozenset(form for value in _FILLS for form in (value, float(np.f
 """Numbers that usually mean a missing value, in single and double precision."""
 _FORMULA = frozenset("=+-@＝＋－＠")
 _LEAST_FILL = 0.999999e20
-"""Smallest magnitude that counts as a fill value; many formats use 1e20 or more."""
+"""Magnitude from which a number counts as a fill value; many formats use 1e20 or more."""
 
 _CELLS = 50_000
 """Number of cells in a chunk, counting all columns of the file."""
@@ -101,7 +101,7 @@ class Table:
         self.path = path
         self.header: list[str] = []
         self.origins: dict[str, datetime] = {}
-        """Time at which each time column is zero."""
+        """Time stamp of time 0 in each time column; the keys are the names of the columns."""
         self.rows = 0
         """Number of rows that `chunks` has read."""
         self.fill_values = 0
@@ -192,8 +192,8 @@ class Table:
             columns: (c,) names of the columns.
             times: columns that may have time stamps in ISO 8601, by default in UTC. If the first
                 value is a stamp, times are measured from this stamp.
-            origins: for a column with stamps, the time from which its times are measured instead of
-                its first stamp.
+            origins: for a column with stamps, the stamp from which times are measured instead of
+                from the first stamp.
             unit: length of the unit of the times [s].
             measured: columns in which usual fill values, such as -9999, count as missing.
 

@@ -12,13 +12,13 @@ import numpy as np
 _KILOMETRES = 10_000.0
 """Smallest distance that is shown in kilometres [m]."""
 _FEW = 10
-"""Smallest number of places with readings for a log message on predictability."""
+"""Number of places with readings from which predictability is logged."""
 _AGAIN = 0.1
-"""Smallest R² at which predictability is reported as regained."""
+"""R² from which predictability is reported as regained."""
 
 
 def shown(value: object, unit: str = "") -> str:
-    """Return a value as text for people, with nested sequences and mappings.
+    """Return a value as text for people; the value may be a nested sequence or mapping.
 
     Numbers have six significant digits and the given unit.
     """
@@ -100,7 +100,7 @@ def moment(stamp_ns: int) -> str:
 
 
 def promised(summary: Mapping[str, Any]) -> str:
-    """Return text with a run's promised error and with the lower bound for any route."""
+    """Return text with a run's promised error and the lower bound on the error of any route."""
     unit = f" {summary['unit']}" if summary["unit"] else ""
     text = f"{summary['promised_error']:.3g}{unit}"
     if summary.get("promised_worst") is not None:

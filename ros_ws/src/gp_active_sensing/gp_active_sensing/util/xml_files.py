@@ -25,11 +25,11 @@ MOST_TOKEN = 4 * 2**20
 MOST_FLOOR = 16 * 2**20
 """Decompressed size that every archive may have, whatever its compressed size [bytes]."""
 MOST_RATIO = 30
-"""Largest decompressed size beyond `MOST_FLOOR`, as a multiple of the compressed size."""
+"""Multiple of the compressed size by which the decompressed size may exceed `MOST_FLOOR`."""
 MOST_TAGS = 100_000
 """Number of tags that every file may have, whatever its size."""
 BYTES_PER_TAG = 8
-"""Smallest number of bytes per tag in a file with more than `MOST_TAGS` tags."""
+"""Least number of bytes per tag that a file with more than `MOST_TAGS` tags must have."""
 
 
 def elements(
@@ -74,7 +74,7 @@ def whole_bytes(path: Path) -> bytes:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[_LimitedStream]:
-    """Open an XML file or a KMZ archive's document, decompressed. Raises MapError."""
+    """Open an XML file, or the document of a KMZ archive, decompressed. Raises MapError."""
     name = path.name.lower()
     try:
         file: Any

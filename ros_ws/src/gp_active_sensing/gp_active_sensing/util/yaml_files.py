@@ -40,8 +40,7 @@ class _Loader(yaml.SafeLoader):
         super().__init__(text)
         self._nodes = self._aliases = self._depth = self._deepest = 0
         self._known: dict[str, tuple[int, int]] = {}
-        """Number of nodes of the content of each completed anchor, and the depth of this content.
-        """
+        """Number of nodes and depth of the content of each anchor that is read completely."""
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         """Return the next node. Raises YAMLError if a limit is exceeded."""
@@ -248,8 +247,7 @@ def scalar(value: Any) -> str:
 def check_meaning(text: str, meant: Any, *, what: str) -> None:
     """Check that a YAML parser reads the intended data `meant` from a text of YAML.
 
-    A list that contains lists is written as JSON text, and is compared as such. `what` names the
-    text in the error.
+    A list that contains lists must be in the YAML as JSON text. `what` names the text in the error.
 
     Raises:
         ConfigError: the parser reads other data.

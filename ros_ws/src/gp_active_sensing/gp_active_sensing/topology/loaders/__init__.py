@@ -39,11 +39,11 @@ _FORMATS: tuple[tuple[str, tuple[str, ...], str], ...] = (
 
 A reader takes a path and returns a `RoadMap` (roads), a `Drawing` (areas), an `OccupancyGrid` and
 notes (cells), or a `PlaceTable` (points). A reader of a raster also takes the name of a band, and
-returns a `RasterFile` and its unit. A reader raises MapError with all problems of a file, or
-MissingDependencyError.
+returns a `RasterFile` and its unit. A reader raises MapError, which lists all problems of a
+file, or MissingDependencyError.
 """
 loaders: Registry[Any] = Registry("map format", group="gp_active_sensing.map_loaders")
-"""Reader of each format; its key is the kind of content and the file name ending: "areas .kml".
+"""Reader of each format; a key such as "areas .kml" is the kind of content and the file ending.
 
 A plug-in for roads is registered under an ending without a kind of content.
 """
@@ -52,7 +52,7 @@ for _kind, _ends, _where in _FORMATS:
         loaders.add(f"{_kind} {_end}", f"{_HERE}.{_where}")
 
 _CONTENTS = {"roads": ("roads",), "grid": ("areas", "cells", "raster"), "points": ("points",)}
-"""Kinds of file content from which each kind of map can be made."""
+"""For each kind of map: the kinds of file content from which it can be made."""
 OF_FILE = tuple(_CONTENTS)
 """Kinds of maps that a file can contain."""
 _TAKES_CRS = {".geojson", ".json", ".graphml", ".csv"}
@@ -107,7 +107,7 @@ def read_as(kind: str, path: Path, *given: Any, crs: str = "", most: int = sys.m
 
 
 def load_roads(path: Path, *, crs: str = "") -> RoadMap:
-    """Read a road map in the format of its file name. Raises the errors of `read_as`.
+    """Read a road map in the format of its file ending. Raises the errors of `read_as`.
 
     `crs` overrides the coordinate system of the file: "local" for metres, "EPSG:4326" for longitude
     and latitude, …; "" = the system that the file declares.
@@ -238,12 +238,12 @@ def fail(path: Path | str, problems: Sequence[str]) -> None:
 
 
 def fault(where: Path | str, what: str) -> MapError:
-    """Return the error for a map file."""
+    """Return the MapError that states a fault of a map file."""
     return MapError(f"{where}: {what}")
 
 
 def expected(path: Path | str, where: str, what: str, got: Any) -> MapError:
-    """Return the error for a wrong value in a map file."""
+    """Return the MapError for a wrong value in a map file."""
     return MapError(f"{path}: {where}{': ' if where else ''}expected {what}, got {shown(got)}")
 
 

@@ -41,7 +41,7 @@ _CIRCLE = 16
 _MOST_BENDS = 10_000
 """Largest number of points in all corridors of a plan together."""
 _SAME = 1e-3
-"""Largest difference of two polygons that count as equal, as a fraction of their area."""
+"""Two polygons count as equal if they differ by at most this fraction of their area."""
 _MEET = 1e-6
 """Largest distance between the ends of a closed path [degree], about 0.1 m."""
 

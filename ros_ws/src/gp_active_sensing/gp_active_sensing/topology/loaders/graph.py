@@ -30,7 +30,7 @@ _USED = {
 _ONE = re.compile(r"'([^']*)'|\"([^\"]*)\"|([^\s,\[\]'\"]+)")
 _POSITIONS = (("x", "y"), ("lon", "lat"))
 _ONE_WAY = {"true", "yes", "1", "-1", "reverse"}
-"""Values of `oneway` that make an edge one-way, even if an edge also lists other values."""
+"""Values of `oneway` that make an edge one-way, even if it also lists other values."""
 
 
 class _Edge(NamedTuple):
@@ -162,7 +162,7 @@ def road_map_of(graph: Any, *, name: str = "", crs: str = "") -> RoadMap:
 
 
 def _at_one_place(nodes: Mapping[str, Point], edges: Iterable[_Edge]) -> list[str]:
-    """Return a problem for two nodes at one position if no edge of length 0 joins them."""
+    """Return a problem for each pair of nodes at one position that no edge of length 0 joins."""
     places: dict[Point, list[str]] = defaultdict(list)
     for node, point in nodes.items():
         places[point].append(node)
@@ -183,7 +183,7 @@ def _at_one_place(nodes: Mapping[str, Point], edges: Iterable[_Edge]) -> list[st
 
 
 def _from_start(values: Mapping[str, Any], start: Point | None) -> Mapping[str, Any]:
-    """Return the values of an undirected edge, with a line that begins at `start`."""
+    """Return an edge's values; its line is reversed if necessary, so that it begins at `start`."""
     line: Any = values.get("geometry")
     if start is None or _missing(line):
         return values

@@ -3,7 +3,7 @@
 A shade v of 0 … 255 is an occupancy of 1 - v / 255, or of v / 255 with `negate`. The modes are:
 
 - trinary: a cell is occupied from `occupied_thresh`, free up to `free_thresh`, else unknown;
-- scale: like trinary, but linear from 0 to 100 % between the thresholds;
+- scale: like trinary, but the occupancy rises linearly from 0 to 100 % between the thresholds;
 - raw: shades 0 … 100 are values in percent, all other shades are unknown.
 
 A pixel that is not opaque is unknown.

@@ -48,7 +48,7 @@ _DRIVERS = {".tif": "GTiff", ".tiff": "GTiff", ".nc": "netCDF"}
 _EDGE = 1e-9
 """Largest distance [cell] by which rounding may move a point beyond the edge of a raster."""
 _OFF = 0.5
-"""Largest distance [cell] between a control point and its position in the affine transform."""
+"""Largest accepted distance of a control point from its position in the affine transform [cell]."""
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ def of_gdal(path: Path, value: str) -> tuple[RasterFile, str]:
 
 
 def _layer(path: Path, found: Any, transform: Any, number: int, notes: list[str]) -> RasterFile:
-    """Return the band with a `number` (from 1), with scale and offset applied."""
+    """Return band `number` (from 1) with scale and offset applied."""
     _check_size(path, found.width, found.height)
     a, b, c, d, e, f = (float(number) for number in transform[:6])
     crs = found.crs or found.gcps[1]
@@ -367,7 +367,7 @@ class RasterCells:
         return np.isnan(self.raster.values)
 
     def blocked(self, inflation: float = 0.0) -> BoolArray:
-        """Return flags: True for each cell within `inflation` [m] of missing data or an edge."""
+        """Return flags: True for each cell within `inflation` [m] of missing data or the edge."""
         if not inflation:
             return self.empty
         edged = np.pad(self.empty, 1, constant_values=True)

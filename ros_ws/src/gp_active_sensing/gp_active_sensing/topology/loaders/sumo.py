@@ -22,7 +22,7 @@ from gp_active_sensing.util.xml_files import elements, tag_of
 
 CAR = "passenger"
 _TRUE_ENOUGH = 1.0
-"""Largest error [m] of the network's coordinates if they are used as local metres."""
+"""Error [m] up to which the network's coordinates are used as local metres."""
 
 
 def load(path: Path) -> RoadMap:

@@ -48,7 +48,7 @@ _MEANING: Mapping[str, str] = {
     "height": "z",
     "depth": "z",
 }
-"""Key of `COLUMNS`, or "z", that belongs to each key of the configuration `map.columns_of`."""
+"""For each key of the configuration `map.columns_of`: the key of `COLUMNS`, or "z"."""
 
 
 def named_columns(entries: Iterable[str]) -> dict[str, str]:
@@ -139,13 +139,13 @@ _MOST_COLUMNS, _MOST_PLACES = 1_000, 1_000_000
 _AT_ONCE = 300
 """Number of rows per chunk; with 1,000 rows, garbage collection would take three times as long."""
 _NOWHERE = 1.0
-"""Distance [degree]: a place at (0, 0) has no fix if all other places are farther away from it."""
+"""Places at (0, 0) had no fix if all other places are farther from (0, 0) than this [degree]."""
 _NOWHERE_METRES = 1e5
-"""Distance [m]: a place at (0, 0) has no fix if all other places are farther away from it."""
+"""Places at (0, 0) had no fix if all other places are farther from (0, 0) than this [m]."""
 _SAME = 0.05
-"""Largest distance by which a place's local metres and its degrees may differ [m]."""
+"""Largest accepted distance between the positions of a place in metres and in degrees [m]."""
 _ABOUT = 100.0
-"""Largest distance by which a place's UTM coordinates and its degrees may differ [m]."""
+"""Largest accepted distance between the positions of a place in UTM and in degrees [m]."""
 
 
 class SitesReader:
@@ -328,8 +328,8 @@ class SitesReader:
     def _of_both(self, made: LocalPoints, metres: FloatArray, degrees: FloatArray) -> LocalPoints:
         """Check that metres and degrees of a table agree; return the places.
 
-        Metres of a local frame, as in an export, become the positions. With UTM coordinates, the
-        degrees become the positions.
+        If the metres are in a local frame, as in an export, they become the positions. If they are
+        UTM coordinates, the degrees become the positions.
         """
         where = self._path
         middle = made.datum or (0.0, 0.0)

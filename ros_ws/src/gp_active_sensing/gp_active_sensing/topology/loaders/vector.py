@@ -55,7 +55,7 @@ _UNDEFINED = ("ENGCRS", "LOCAL_CS", "ENGINEERINGCRS")
 
 @dataclass(frozen=True)
 class Feature:
-    """Shape of a file with its properties."""
+    """Shape in a file, and its properties."""
 
     where: str  # position in the file, for messages
     name: str  # "" = no name
@@ -99,7 +99,7 @@ class Shape:
 
 @dataclass
 class Drawing:
-    """Shapes of a file of areas."""
+    """Shapes in a file of areas."""
 
     crs: str = LONLAT  # coordinate system, "" = not declared
     shapes: list[Shape] = field(default_factory=list)  # in the order of the file
