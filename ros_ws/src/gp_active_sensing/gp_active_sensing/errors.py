@@ -56,7 +56,7 @@ class ResourceError(ActiveSensingError, FileNotFoundError):
 
 
 class MapError(ActiveSensingError, ValueError):
-    """Error for an unusable map; the message has the file and the feature."""
+    """Error for an unusable map; the message names the file and the faulty part."""
 
 
 class ReadingError(ActiveSensingError, ValueError):

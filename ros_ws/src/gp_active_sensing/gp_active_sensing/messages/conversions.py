@@ -219,7 +219,7 @@ def unit_quaternion(x: float, y: float, z: float, w: float) -> tuple[float, floa
 
 
 def heading_of(x: float, y: float, z: float, w: float) -> float:
-    """Return the yaw of a quaternion of any length [rad]; NaN = the quaternion is invalid."""
+    """Return the yaw [rad] of a quaternion of any length; NaN = the quaternion is invalid."""
     x, y, z, w = unit_quaternion(x, y, z, w)
     return math.atan2(2.0 * (w * z + x * y), 1.0 - 2.0 * (y * y + z * z))
 

@@ -79,7 +79,7 @@ class Topology:
     ground: FreeGround | None = None
     """Ground on which a probe may drive straight lines; None = unknown."""
     lost: FloatArray = np.zeros((0, 2))
-    """Positions (m, 2) on free ground that are no places, because no move leads there [m]."""
+    """Positions (m, 2) [m] on free ground that are no places, because no move leads there."""
     reach = 0.0
     """Largest driving distance to the next observed place [m]; 0 = adjacent places only."""
     turn_excess = 0.0
@@ -222,14 +222,14 @@ class Topology:
         raise NotImplementedError
 
     def ways_to(self, goal: int, by: str = "seconds") -> Ways:
-        """Return the cheapest way to a place from every other place; it may lead through any place.
+        """Return the cheapest ways, through any places, to a place from all other places.
 
         `by` is the cost: "metres" or "seconds".
         """
         raise NotImplementedError
 
     def ways_from(self, at: int | None, by: str = "seconds") -> WaysFrom:
-        """Return the cheapest way from a place to every place; it may lead through any place.
+        """Return the cheapest ways, through any places, from a place to all places.
 
         `at` None = the probe is not on the map yet. The way to `at` itself costs nothing, except on
         roads: there it is the cheapest round trip. `by` is the cost: "metres" or "seconds".
@@ -274,7 +274,7 @@ class Topology:
         return np.column_stack([known[name] for name in names]), tuple(names)
 
     def geometry(self, location: int) -> FloatArray:
-        """Return the line (m, 2) or the point (1, 2) on which a probe observes `location` [m]."""
+        """Return the line (m, 2) or the point (1, 2) [m] on which a probe observes `location`."""
         return self.positions[location : location + 1]
 
     def snap(self, x: float, y: float, max_distance: float, z: float | None = None) -> int | None:
@@ -493,14 +493,14 @@ class GraphTopology(Topology):
         return found
 
     def ways_to(self, goal: int, by: str = "seconds") -> Ways:
-        """Return the cheapest way to a place from every other place; the result is cached."""
+        """Return the cheapest ways to a place from all other places; the result is cached."""
         if (goal, by) not in self._ways:
             found = self.arrays.tree(goal, by, back=True)
             self._ways[goal, by] = Ways(goal, found.metres, found.seconds, found.before)
         return self._ways[goal, by]
 
     def ways_from(self, at: int | None, by: str = "seconds") -> WaysFrom:
-        """Return the cheapest way from a place to every place; see `Topology`. O(moves log places).
+        """Return the cheapest ways from a place to all places; see `Topology`. O(moves log places).
 
         With `at` None, the cost of a place is its cost of entry.
         """
@@ -642,14 +642,14 @@ class FreeTopology(Topology):
         return Route((goal,), Cost(*self.speeds.leg(self.points[at], self.points[goal])))
 
     def ways_to(self, goal: int, by: str = "seconds") -> Ways:
-        """Return the straight way to a place from every other place."""
+        """Return the straight ways to a place from all other places."""
         metres, seconds = self._legs(self.points[goal] - self.points)
         following = np.full(self.n, goal, dtype=np.int64)
         following[goal] = -1
         return Ways(goal, metres, seconds, following)
 
     def ways_from(self, at: int | None, by: str = "seconds") -> WaysFrom:
-        """Return the straight way from a place to every place; the cost is 0 if `at` is None."""
+        """Return the straight ways from a place to all places; the costs are 0 if `at` is None."""
         offsets = np.zeros_like(self.points) if at is None else self.points - self.points[at]
         return WaysFrom(*self._legs(offsets), np.full(self.n, -1, dtype=np.int64))
 

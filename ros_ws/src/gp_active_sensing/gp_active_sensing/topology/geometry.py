@@ -336,7 +336,7 @@ class OccupancyGrid:
 
     @property
     def corners(self) -> FloatArray:
-        """(4, 2) outer corners in the map's frame, counter-clockwise from the origin [m]."""
+        """Outer corners (4, 2) [m] in the map's frame, counter-clockwise from the origin."""
         rows, columns = self.shape
         at = np.array([(0, 0), (columns, 0), (columns, rows), (0, rows)], dtype=np.float64)
         return self.position_of(at)

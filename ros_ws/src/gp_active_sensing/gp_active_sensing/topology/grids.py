@@ -495,9 +495,9 @@ def usual_map(
 ) -> tuple[float, Places]:
     """Return the default spacing of a map on an occupancy grid [m], and that map.
 
-    The default is the round spacing of at least a cell whose number of places is nearest to
-    `USUAL_PLACES`. The places are counted, since walls and doors remove more places than their area
-    suggests. `build` makes the map with a spacing.
+    The default is the round spacing whose number of places is nearest to `USUAL_PLACES`, but at
+    least the width of a cell. The places are counted, since walls and doors remove more places than
+    their area suggests. `build` makes the map with a spacing.
 
     Raises:
         MapError: no spacing gives a place.
@@ -765,7 +765,7 @@ def of_occupancy(config: OccupancyConfig, path: Path, base_dir: Path | None) -> 
 # -- lost ground -----------------------------------------------------------------------------------
 
 _LEAST = 0.01
-"""Fraction of lost ground or places from which the loss is reported."""
+"""A loss of ground or places is reported if it is at least this fraction."""
 _FINER = (0.8, 0.65, 0.5, 0.35, 0.25)
 """Ratios of a smaller spacing to the present one; they are tried in turn to keep lost places."""
 

@@ -126,8 +126,8 @@ def check_start(topology: Topology, start: Start | None) -> int | None:
 def place_near(topology: Topology, position: tuple[float, float], key: str) -> int:
     """Return the index of the place nearest to x, y [m], or to longitude, latitude [degree].
 
-    On a map with a datum, a position counts as degrees if it lies on the map when it is read as
-    degrees. `key` is the beginning of error messages.
+    If the map has a datum, a position that would lie on the map in degrees is taken as degrees. All
+    other positions are taken as metres. `key` is the beginning of error messages.
 
     Raises:
         ConfigError: the nearest place is too far from the position. The limit is the spacing of
@@ -186,7 +186,7 @@ def place_index(topology: Topology, given: str | int, key: str) -> int:
 
 
 def route_geometry(topology: Topology, path: Sequence[int]) -> FloatArray:
-    """Return the line (m, 2) of a drive through places in order [m], without repeated points."""
+    """Return the line (m, 2) [m] of a drive through places in order, without repeated points."""
     pieces = [topology.geometry(place) for place in path]
     points = np.concatenate(pieces) if pieces else np.zeros((0, 2))
     apart = np.hypot(*np.diff(points, axis=0).T) if len(points) > 1 else np.zeros(0)

@@ -260,7 +260,7 @@ class Roads(GraphTopology):
         return made, tuple(f"mds_{k + 1}" for k in range(d))
 
     def geometry(self, location: int) -> FloatArray:
-        """Return the line (m, 2) of a segment in driving direction [m]; read-only."""
+        """Return the read-only line (m, 2) [m] of a segment in driving direction."""
         return self._lines[location]
 
     def snap(self, x: float, y: float, max_distance: float, z: float | None = None) -> int | None:
@@ -329,11 +329,11 @@ VERSION = 2
 FLOOR = 0.01
 """Smallest weight of a link, relative to the median of the weights above zero."""
 EXACT = 3000
-"""Number of places up to which the paths of all pairs are computed."""
+"""The paths of all pairs are computed for at most this many places."""
 LANDMARKS = 600
 """Number of landmark places in the embedding of a map with more than `EXACT` places."""
 KEPT = 300
-"""Number of places from which an embedding is cached on disk."""
+"""An embedding of at least this many places is cached on disk."""
 MOST = 24
 """Largest number of dimensions of an embedding."""
 
@@ -341,10 +341,11 @@ MOST = 24
 def manhattan_weights(links: Links, columns: FloatArray, circular: FloatArray) -> FloatArray:
     """Return the (m,) range-normalised Manhattan distances of linked places [Chen2012].
 
-    ``w_ij = Σ_k |s_ik - s_jk| / range_k + Σ_l angle(i, j) / π``, with columns s (n, p) and angles
-    between directions `circular` (n, c) [rad]. A constant column adds 0. The smallest weight is
-    `FLOOR` times the median of the positive weights. Places with equal features are therefore near
-    each other, but not identical. If all places have equal features, each link has the weight 1.
+    ``w_ij = Σ_k |s_ik - s_jk| / range_k + Σ_l angle_l(i, j) / π``, with s = `columns` (n, p), and
+    angles between the directions `circular` (n, c) [rad]. A constant column adds 0. The smallest
+    weight is `FLOOR` times the median of the positive weights. Places with equal features are
+    therefore near each other, but not identical. If all places have equal features, each link has
+    the weight 1.
     """
     i, j = links.first, links.second
     span = np.ptp(columns, axis=0)
@@ -364,9 +365,9 @@ def join_parts(
 ) -> tuple[Links, FloatArray]:
     """Join every part of a graph to its largest part; return the links and their weights (m,).
 
-    The new link between two parts joins their two nearest places. The weight of the
-    new link is the median weight times a factor. The factor is the length of the new link divided
-    by the median length of the links, but at least 1. `positions` are (n, 2) [m].
+    The new link between two parts joins their two nearest places. The weight of the new link is the
+    median weight times a factor. The factor is the length of the new link divided by the median
+    length of the links, but at least 1. `positions` are (n, 2) [m].
     """
     from scipy.spatial import cKDTree
 

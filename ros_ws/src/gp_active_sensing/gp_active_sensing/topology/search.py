@@ -24,7 +24,7 @@ class Move(NamedTuple):
 
 
 Moves = Sequence[Sequence[Move]]
-"""(n,) moves out of each place."""
+"""Moves out of each of the n places."""
 _Came = dict[int, tuple[int, Move]]
 
 

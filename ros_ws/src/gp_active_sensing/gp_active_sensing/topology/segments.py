@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 Point: TypeAlias = tuple[float, float]
 
 FEATURES: tuple[str, ...] = ("x", "y", "length", "lanes", "speed_limit", "direction")
-"""Columns of a segment: middle [m], length [m], lanes, limit [m/s], direction (cosine, sine)."""
+"""Features of a segment; x and y [m] are its middle, direction is a cosine and a sine."""
 RELATIONAL = "relational"
-"""Name for features that are coordinates of an embedding of the road graph."""
+"""Name of the features that are coordinates of an embedding of the road graph."""
 
 
 @dataclass(frozen=True)

@@ -65,7 +65,7 @@ def _onto(topology: GraphTopology, place: int) -> set[tuple[int, int]]:
 
 
 def _gap(topology: Topology, ground: FreeGround, a: int, b: int) -> FloatArray | None:
-    """Return the ends (2, 2) of the narrowest gap between walls on a move [m]; None = no gap."""
+    """Return the ends (2, 2) [m] of the narrowest gap between walls on a move; None = no gap."""
     start, end = topology.positions[[a, b]]
     along = end - start
     across = np.array([-along[1], along[0]])
@@ -83,7 +83,7 @@ def _gap(topology: Topology, ground: FreeGround, a: int, b: int) -> FloatArray |
 
 
 def _bar(topology: Topology, ground: FreeGround, a: int, b: int) -> FloatArray:
-    """Return the ends (2, 2) of a bar across a move [m].
+    """Return the ends (2, 2) [m] of a bar across a move.
 
     The bar is as long as the doorway is wide. If there is no doorway, it is as long as the move.
     """

@@ -96,8 +96,8 @@ def read_distances(path: Path, names: Sequence[str]) -> Ways:
     """Read a table of the ways between places; `names` are the names of the places.
 
     Columns are `from`, `to` and `metres`; `seconds` and `oneway` are optional. A way that is listed
-    in one direction counts in both directions. If `oneway` is 1, true or yes, the way
-    counts only from `from` to `to`.
+    in one direction counts in both directions. If `oneway` is 1, true or yes, the way counts
+    only from `from` to `to`.
 
     Raises:
         MapError: the table has problems; the message shows the first ten, each with its line.

@@ -12,7 +12,7 @@ import numpy as np
 _KILOMETRES = 10_000.0
 """Smallest distance that is shown in kilometres [m]."""
 _FEW = 10
-"""Number of places with readings from which predictability is logged."""
+"""Predictability is logged if at least this many places have readings."""
 _AGAIN = 0.1
 """R² from which predictability is reported as regained."""
 

@@ -39,8 +39,8 @@ _FORMATS: tuple[tuple[str, tuple[str, ...], str], ...] = (
 
 A reader takes a path and returns a `RoadMap` (roads), a `Drawing` (areas), an `OccupancyGrid` and
 notes (cells), or a `PlaceTable` (points). A reader of a raster also takes the name of a band, and
-returns a `RasterFile` and its unit. A reader raises MapError, which lists all problems of a
-file, or MissingDependencyError.
+returns a `RasterFile` and its unit. A reader raises MapError, which lists all problems of a file,
+or MissingDependencyError.
 """
 loaders: Registry[Any] = Registry("map format", group="gp_active_sensing.map_loaders")
 """Reader of each format; a key such as "areas .kml" is the kind of content and the file ending.
