@@ -18,7 +18,7 @@ class GoalChecker:
     """Checker of a probe's arrival at its waypoint and of the wait for a reading.
 
     Args:
-        radius: distance to the waypoint within which the probe has arrived [m].
+        radius: distance to the waypoint up to which the probe counts as arrived [m].
         timeout: longest wait for a reading at the waypoint [s].
     """
 

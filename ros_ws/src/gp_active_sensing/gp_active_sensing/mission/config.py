@@ -40,7 +40,7 @@ _TAKEN = frozenset(
         *("auto", "weight", "reading", "pose", "poses", "battery", "twist"),
     )
 )
-"""Names that no further quantity may have: map columns and a probe's streams."""
+"""Names that no further quantity may have: those of map columns and of a probe's streams."""
 DEFAULT_PLAN_SECONDS = 1.0
 """Default limit of the computing time of one decision on a robot [s]."""
 

@@ -26,8 +26,8 @@ def places_along(topology: Topology, start: Position, path: Sequence[int]) -> tu
     """Return the places that lead along a path; each is in sight of the one before.
 
     Places are added where the straight line between two places of the path leaves the ground. A
-    probe off the ground starts at the nearest point of the ground. Returns () if no way over the
-    ground leads from `start` to the path's end.
+    probe outside the ground starts at its nearest point. Returns () if no way over the ground leads
+    from `start` to the path's end.
     """
     ground = topology.ground
     if ground is None or not ground.bounded or not path:

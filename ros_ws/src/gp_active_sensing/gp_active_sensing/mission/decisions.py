@@ -66,7 +66,7 @@ class Decisions:
             self.consulting.cancel()
 
     def forget(self, probe: ProbeState) -> None:
-        """Discard the plan that is being computed for a probe that has left the mission."""
+        """Discard unfinished planning for `probe`, which has left the mission."""
         if self.running and self.whom == probe.name:
             self.number += 1
             self.running = False

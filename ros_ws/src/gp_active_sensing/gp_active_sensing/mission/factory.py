@@ -89,7 +89,7 @@ class MissionComponents:
 
 
 def beside(map: MapConfig, folders: Iterable[Path]) -> MapConfig:
-    """Return the configuration with the full path of its map file, if one of `folders` has it."""
+    """Return `map` with the full path of its file if one of `folders` has this file."""
     if map.file and not Path(map.file).expanduser().is_file():
         for found in (folder / map.file for folder in folders):
             if found.is_file():
@@ -99,7 +99,7 @@ def beside(map: MapConfig, folders: Iterable[Path]) -> MapConfig:
 
 
 def plan_limit(seconds: float | None, expansions: int | None) -> PlanLimit:
-    """Return the limit of a decision; it is `DEFAULT_PLAN_SECONDS` if both arguments are None."""
+    """Return the limit of a decision, which is `DEFAULT_PLAN_SECONDS` if both arguments are None."""
     if seconds is None and expansions is None:
         return PlanLimit(seconds=DEFAULT_PLAN_SECONDS)
     return PlanLimit(seconds, expansions)

@@ -25,7 +25,7 @@ SILENT = "silent for"
 
 
 def resting_reason(probes: Iterable[ProbeState]) -> str:
-    """Return the reason why the probes rest, with their names if the reasons differ."""
+    """Return why the probes rest; if the reasons differ, each has the name of its probe."""
     why = {probe.name: probe.resting for probe in probes}
     if len(set(why.values())) == 1:
         return next(iter(why.values()))
@@ -89,7 +89,7 @@ class Fleet:
         return missing and waited_ns <= 1e9 * self.config.lost_after
 
     def away(self, now_ns: int) -> list[str]:
-        """Return the names of silent probes with remaining budget, for which the mission waits."""
+        """Return the names of the absent probes for which the mission waits."""
         limit_ns = 1e9 * self.config.wait_for_absent
         found = []
         for name, probe in self.probes.items():
@@ -139,7 +139,7 @@ class Fleet:
         self.probes = {**self.probes, probe.name: probe}
 
     def record_pose(self, probe: ProbeState, stamp_ns: int, now_ns: int) -> None:
-        """Record a pose of a probe, which takes part from its first usable pose on."""
+        """Record a pose of a probe. The probe takes part from its first usable pose on."""
         newest = probe.ingestion.track.newest
         if newest is None or newest.stamp_ns < stamp_ns:
             return  # the pose was not usable

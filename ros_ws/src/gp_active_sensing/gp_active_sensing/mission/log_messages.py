@@ -21,7 +21,7 @@ FINISHING = "about to finish"
 
 
 def loudness(reason: str) -> int:
-    """Return the log level of a pause, which is WARNING if the pause was not requested."""
+    """Return the log level for the reason of a pause: WARNING if nobody requested the pause."""
     if reason == FINISHING:
         return logging.DEBUG
     asked = reason == DEACTIVATED or reason.startswith("asked")

@@ -573,7 +573,7 @@ class Mission:
         return self.now_ns - self.nothing_since_ns < 1e9 * seconds
 
     def _has_more(self, probe: ProbeState) -> bool:
-        """Return whether a probe that rests for lack of readings may read again."""
+        """Return whether a probe that rests because no readings were left may read again."""
         home = probe.stages.home
         if READINGS_SPENT not in (probe.resting, home.reason if home is not None else ""):
             return False

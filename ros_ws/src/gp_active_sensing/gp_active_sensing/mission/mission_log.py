@@ -1,4 +1,4 @@
-"""Log a mission's decisions with their reasons, and its remaining budget."""
+"""Log a mission's remaining budget, and its decisions with their reasons."""
 
 from __future__ import annotations
 

@@ -112,8 +112,8 @@ class PoseTrack:
     def add(self, pose: Pose, now_ns: int | None = None) -> Added | None:
         """Add a pose with finite coordinates; return None if the pose is too old.
 
-        A single stamp in the far future would make all later poses too old. After `WRONG_STAMPS`
-        consecutive poses that are too old, with rising stamps, the track is therefore cleared and
+        A single stamp in the far future would make all later poses too old. If `WRONG_STAMPS`
+        consecutive poses are too old but have rising stamps, the track is therefore cleared and
         restarts with the last of them. It is not cleared while a pose stamped with the present time
         `now_ns` [ns] would be accepted.
         """

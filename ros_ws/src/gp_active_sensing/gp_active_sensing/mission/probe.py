@@ -62,7 +62,7 @@ class ProbeState:
 
     Args:
         name: namespace of the probe; "" for a single probe.
-        arrival_radius: distance to a waypoint within which the probe has arrived [m].
+        arrival_radius: distance to a waypoint up to which the probe counts as arrived [m].
         own_budget: remaining metres and seconds of the probe, and its end place. The budget of
             readings belongs to the whole mission.
         back_to_start: True = the end place is the place of the first decision.

@@ -206,7 +206,7 @@ def _named(path: Path, config: Mapping[str, Any], *, resume: bool) -> tuple[RunD
 
 
 def _created(path: Path, config: Mapping[str, Any]) -> RunDirectory:
-    """Create a run directory, with a copy of the belief's file of kernels, if it has one."""
+    """Create a run directory; if the belief has a file of kernels, copy this file into it."""
     belief = _belief_of(config)
     if belief.model is None:
         with _hint():

@@ -335,7 +335,7 @@ class PoseConfig(StreamConfig):
 
 @dataclass(frozen=True)
 class BatteryConfig:
-    """Configuration of the battery charge, from sensor_msgs/msg/BatteryState."""
+    """Configuration of a battery's state of charge, from sensor_msgs/msg/BatteryState."""
 
     topic: str = topic_param("", "; the probe comes home while the charge lasts; empty = none")
     reserve: float = param(

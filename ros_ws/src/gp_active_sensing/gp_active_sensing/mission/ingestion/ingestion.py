@@ -34,8 +34,8 @@ class Ingestion(ReadingIntake):
 
     Args:
         clock: monotonic clock that may stand still during a step [s].
-        running: monotonic clock that never stands still, with which latencies are measured [s];
-            None = `clock`.
+        running: monotonic clock for measuring latencies [s]; it never stands still. None =
+            `clock`.
     """
 
     def __init__(

@@ -45,11 +45,11 @@ _BESIDE = 0.4
 
 
 class ReadingIntake:
-    """Receiver of one quantity's readings, which finds their places and counts every loss.
+    """Receiver of one quantity's readings; it finds their places and counts every loss.
 
     Args:
         coverage: fraction of a road segment that must be driven for its readings to count.
-        clock: monotonic clock that never stands still, with which latencies are measured [s].
+        clock: monotonic clock for measuring latencies [s]; it never stands still.
         quantity: name of a further quantity; "" = the main quantity.
     """
 

@@ -140,7 +140,7 @@ class Odometer:
         self.counted = Pose(pose.stamp_ns, pose.frame, x, y, math.nan, z=z)
 
     def _estimate(self, pose: Pose) -> None:
-        """Update the noise estimate with the second difference that ends at this pose."""
+        """Update the noise estimate with the second difference of the last three poses."""
         last, self._last = self._last, (pose.stamp_ns, pose.x, pose.y)
         if last is None:
             self._begin(pose)

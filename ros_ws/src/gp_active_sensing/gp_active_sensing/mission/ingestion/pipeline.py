@@ -86,7 +86,7 @@ class ReadingPipeline:
         return self._use_all(due)
 
     def pass_time(self, now_ns: int, here: int | None) -> list[Reading]:
-        """Use the average of the window if the window has ended or the probe has left its place."""
+        """Use the window's average if the window has ended or the probe has left the place."""
         return self._use_all(self.window.pass_time(now_ns, here))
 
     def close(self) -> list[Reading]:

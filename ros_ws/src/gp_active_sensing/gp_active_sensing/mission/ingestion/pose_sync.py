@@ -241,8 +241,8 @@ def _apart(one: Pose, other: Pose) -> tuple[float, float]:
 class PoseSynchronizer:
     """Bounded queue of readings that wait for a pose.
 
-    The argument `now` of the methods is the arrival time of the message that is being processed, so
-    that a pose does not count as late because it waited in the inbox.
+    The argument `now` of the methods is the arrival time of the message that is being processed. A
+    wait in the inbox therefore does not make a pose late.
 
     Args:
         seconds: longest wait for a pose at or after the reading's stamp [s, real time].

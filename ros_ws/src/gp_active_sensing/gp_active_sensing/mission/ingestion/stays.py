@@ -261,7 +261,7 @@ class Stays:
     ) -> StoredAverage:
         """Add a journalled reading after a restart.
 
-        `gap` True = earlier events may be missing, so that an average without a known stay begins a
+        `gap` True = earlier events may be missing; an average whose stay is unknown then begins a
         stay. `begins` True = a stay that begins with this reading does not continue a cut stay.
 
         Raises:

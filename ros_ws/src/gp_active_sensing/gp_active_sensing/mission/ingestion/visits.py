@@ -159,7 +159,7 @@ _SILENCE = 3.0
 
 
 _LONGEST = 60.0
-"""A reading's stamp is ignored if it is later than the newest pose by more than this time [s]."""
+"""Stamps of readings are ignored if they are more than this time after the newest pose [s]."""
 
 
 @dataclass
@@ -267,7 +267,7 @@ class ClosestPoint:
 
 
 _KEPT = 64
-"""Largest number of stored visits, which are needed for readings that come late."""
+"""Largest number of visits that are stored for readings that come late."""
 
 
 class SettlingTimer:
