@@ -99,7 +99,7 @@ def beside(map: MapConfig, folders: Iterable[Path]) -> MapConfig:
 
 
 def plan_limit(seconds: float | None, expansions: int | None) -> PlanLimit:
-    """Return the limit of a decision, which is `DEFAULT_PLAN_SECONDS` if both arguments are None."""
+    """Return the limit of a decision; `DEFAULT_PLAN_SECONDS` applies if both arguments are None."""
     if seconds is None and expansions is None:
         return PlanLimit(seconds=DEFAULT_PLAN_SECONDS)
     return PlanLimit(seconds, expansions)

@@ -19,7 +19,7 @@ def probe_names(names: Sequence[str], key: str = "probes") -> tuple[str, ...]:
     """Return the names of probes after a check.
 
     Raises:
-        ConfigError: a name is no namespace, is too long or occurs twice; or there are too many names.
+        ConfigError: a name is no namespace, is too long or repeated, or there are too many names.
     """
     if len(names) > MOST_PROBES:
         msg = f"{key}: {len(names)} names; expected {MOST_PROBES} at most"
