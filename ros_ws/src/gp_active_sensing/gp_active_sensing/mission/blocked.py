@@ -35,9 +35,9 @@ class BlockedPlaces:
     ) -> None:
         self.config = config
         self.until_ns: dict[int, int] = {}
-        """Time at which each blocked place is allowed again [ns], by place."""
+        """Time at which each blocked place is allowed again [ns], keyed by place."""
         self.moves_until_ns: dict[tuple[int, int], int] = {}
-        """Time at which each blocked move is allowed again [ns], by move (from, to)."""
+        """Time at which each blocked move is allowed again [ns], keyed by move (from, to)."""
         self._loop = loop
         self._journal = journal
         self._times: Counter[int] = Counter()

@@ -89,7 +89,7 @@ def change_map(
         mission: the mission, in any state.
         places: places of the newer map; the places of the previous map come first, in order.
         fresh: belief over all places of the newer map, without readings.
-        further: beliefs of the further quantities over the newer map, by name.
+        further: beliefs of the further quantities over the newer map, keyed by name.
     """
     with mission.lock:
         if mission.state == "ended":

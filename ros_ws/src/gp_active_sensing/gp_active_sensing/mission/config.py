@@ -339,7 +339,7 @@ class ActiveSensingConfig:
 
     @property
     def further(self) -> dict[str, QuantityConfig]:
-        """Configurations of the quantities besides the main one, by name."""
+        """Configurations of the quantities besides the main one, keyed by name."""
         return {name: each for name, each in self.readings.items() if name != self.main}
 
     def __post_init__(self) -> None:

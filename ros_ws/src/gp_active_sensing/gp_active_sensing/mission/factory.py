@@ -173,7 +173,7 @@ class _Builder:
     back_to_start: bool = field(init=False)
     unit: str = field(init=False)
     units: dict[str, str] = field(init=False)
-    """Units of the quantities besides the main one, by name."""
+    """Units of the quantities besides the main one, keyed by name."""
 
     def build(self, *, resume: bool) -> MissionComponents:
         """Return the components; on an error, undo all changes to the run directory."""

@@ -58,7 +58,7 @@ class Fleet:
         """Time of the first pose of any probe [ns]; None = no pose has come yet."""
         self._last_ns: dict[str, int] = {}
         self._gap_ns: dict[str, int] = {}
-        """Time between the last two poses of each probe [ns], by name."""
+        """Time between the last two poses of each probe [ns], keyed by name."""
         self._gone_ns: dict[str, int] = {}
 
     @property
@@ -105,7 +105,7 @@ class Fleet:
         return found
 
     def silent(self, now_ns: int) -> dict[str, float]:
-        """Return the time since the last pose of each silent probe [s], by name.
+        """Return the time since the last pose of each silent probe [s], keyed by name.
 
         A probe is not silent while it stands, if its localisation sends poses only in motion.
         """

@@ -107,9 +107,9 @@ class Inbox:
         self._condition = threading.Condition()
         self._awake = False
         self.received: Counter[str] = Counter()
-        """Number of received messages by kind (readings, poses, batteries, answers)."""
+        """Number of received messages; the keys are readings, poses, batteries and answers."""
         self.dropped: Counter[str] = Counter()
-        """Number of messages that were dropped because their stream was full, by kind."""
+        """Number of messages that were dropped because their stream was full, keyed by kind."""
         self._refused: dict[str, Counter[str]] = {}
 
     def put(self, what: Message, received: float, probe: str = "") -> None:

@@ -48,7 +48,7 @@ _CONVERSIONS: Mapping[str, Callable[[Any], Any]] = {
     "float | None": lambda value: None if value is None else float(value),
     "tuple[float, ...] | None": lambda value: None if value is None else tuple(map(float, value)),
 }
-"""Functions that convert a JSON value, by the type of the message's field."""
+"""Functions that convert a JSON value, keyed by the type of the message's field."""
 
 
 class InputLog:

@@ -84,7 +84,7 @@ class LiveMap:
         places: places of the first map.
         drift: drift model that the policy defines; None = the drift model of `belief`.
         run_dir: directory in which maps are stored; None = maps are not stored.
-        further: configured beliefs about the further quantities, by name.
+        further: configured beliefs about the further quantities, keyed by name.
     """
 
     def __init__(

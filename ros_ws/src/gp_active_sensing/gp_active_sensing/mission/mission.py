@@ -154,7 +154,7 @@ class Mission:
         self.trace: InputLog | None = None
         """Log of the processed messages and events; None = no log."""
         self.unknown_senders: Counter[str] = Counter()
-        """Number of messages from unknown probes, by the probe's name."""
+        """Number of messages from unknown probes, keyed by the probe's name."""
         self.now_ns = 0
         self._ticking = False
         """True if the node's clock is running."""
@@ -168,7 +168,7 @@ class Mission:
 
     @property
     def probes(self) -> dict[str, ProbeState]:
-        """All probes by name, including those that have left."""
+        """All probes, including those that have left, keyed by name."""
         return self.fleet.probes
 
     @property

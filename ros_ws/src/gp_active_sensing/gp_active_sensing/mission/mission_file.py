@@ -247,7 +247,7 @@ def mission_text(parameters: Mapping[str, Any], notes: Mapping[str, str], *, sta
 
     Args:
         parameters: values by dotted key, in the order of the file; default values become comments.
-        notes: comments beside the values, by key.
+        notes: comments beside the values, keyed like `parameters`.
         start: command that starts the mission.
 
     Raises:

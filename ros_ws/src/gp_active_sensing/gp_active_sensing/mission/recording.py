@@ -60,7 +60,7 @@ class Recorder:
         run: run directory; None = nothing is written.
         known: knowledge about the true field of a simulation; empty on a robot.
         unit: unit of the main quantity's readings.
-        units: units of the further quantities, by name.
+        units: units of the further quantities, keyed by name.
         exports: formats in which the map is written.
     """
 
@@ -95,7 +95,7 @@ class Recorder:
             for name, more in known.further.items()
             if more.truth is not None
         }
-        """Comparisons of the further quantities with their true fields, by name."""
+        """Comparisons of the further quantities with their true fields, keyed by name."""
         self.regret: Regret | None = None
         """Regret of a search for an extreme value; None = the true field is unknown."""
         self._lock = threading.Lock()
@@ -236,7 +236,7 @@ class Recorder:
     def _further(
         self, loop: SensingLoop, seconds: float, places: IntArray | None
     ) -> dict[str, dict[str, Any]]:
-        """Return the record's fields for each further quantity, by the quantity's name."""
+        """Return the record's fields for each further quantity, keyed by its name."""
         weights = loop.topology.weights[slice(None) if places is None else places]
         found: dict[str, dict[str, Any]] = {}
         for name, each in loop.quantities.items():
@@ -498,7 +498,7 @@ class MapFiles:
     Args:
         config: configuration of the mission, with the names of the mission and the quantity.
         formats: names of formats, see `gp_active_sensing.export.FORMATS`.
-        units: units of the further quantities, by name.
+        units: units of the further quantities, keyed by name.
     """
 
     def __init__(

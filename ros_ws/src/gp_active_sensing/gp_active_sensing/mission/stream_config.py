@@ -26,11 +26,11 @@ TWISTS = {
     "geometry_msgs/msg/Twist": ("linear",),
     "nav_msgs/msg/Odometry": ("twist", "twist", "linear"),
 }
-"""Nested field names of the linear velocity, by message type."""
+"""Nested field names of the linear velocity, keyed by message type."""
 LEAST_MAX_RATE = 2000.0
 """Smallest value of the limit on a stream's message rate [Hz]."""
 MOST_BYTES = {"reading": 1_048_576, "pose": 65_536, "answer": 1_048_576}
-"""Largest size of a message that is decoded [bytes], by kind of stream."""
+"""Largest size of a message that is decoded [bytes], keyed by kind of stream."""
 MOST_ANSWERS = 100.0
 """Largest rate at which an expert's answers are used [Hz]."""
 _DEGREE = 111_320.0

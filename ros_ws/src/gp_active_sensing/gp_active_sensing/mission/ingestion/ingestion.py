@@ -60,7 +60,7 @@ class Ingestion(ReadingIntake):
         }
         super().__init__(*(loop, matcher, track), reading=reading, **self._shared)
         self.further: dict[str, ReadingIntake] = {}
-        """Intakes of the further quantities, by name."""
+        """Intakes of the further quantities, keyed by name."""
         self.measured = {""}
         """Names of the quantities whose readings are used."""
         self.odometer = Odometer(
@@ -98,7 +98,7 @@ class Ingestion(ReadingIntake):
 
     @property
     def counts(self) -> Counter[str]:
-        """Number of rejected messages by reason, for further quantities by ``quantity.reason``."""
+        """Number of rejected messages, keyed by reason (of further quantities: ``quantity.reason``)."""
         found = Counter(dict(self.rejected))  # another thread may change the counts
         for name, intake in self.further.items():
             found += Counter({f"{name}.{why}": n for why, n in dict(intake.rejected).items()})
