@@ -241,7 +241,7 @@ class SensorMonitor:
         self.received = False
         """True after the first finite reading, even a reading without a place."""
         self.silent: list[int] = []
-        """Places of the newest visits since a reading was used; none of them gave a reading."""
+        """Places that have been visited without a reading since the last used reading."""
         self._received_since = False
         """True if a reading was received since the last used reading."""
         self._used_ns: int | None = None

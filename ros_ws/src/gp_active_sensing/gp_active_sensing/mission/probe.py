@@ -66,7 +66,7 @@ class ProbeState:
         own_budget: remaining metres and seconds of the probe, and its end place. The budget of
             readings belongs to the whole mission.
         back_to_start: True = the end place is the place of the first decision.
-        off_map: distance from the ground at which an alarm starts [m]; None = see `GroundMonitor`.
+        off_map: distance from the free area beyond which an alarm starts; see `GroundMonitor`.
         flows: True = the probe drives on when it arrives, and does not wait for the reading.
         sortie: range of the probe's battery; None = the battery lasts for the mission.
         carried: names of the quantities that the probe measures; None = all.

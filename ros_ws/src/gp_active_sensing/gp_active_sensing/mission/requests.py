@@ -20,7 +20,7 @@ class Stage:
         stamp_ns: end of the stage on the node's clock [ns].
         probe: name of the probe; "" for a single probe.
         went: place that was observed instead of the waypoint, with `mission.follow: probe`.
-        visits: number of the mission's readings if its policy visits places repeatedly; else None.
+        visits: readings of the mission so far; None = the policy never chooses observed places.
         again: True = the place had no reading and may be visited again.
     """
 

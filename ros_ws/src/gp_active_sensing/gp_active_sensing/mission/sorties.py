@@ -118,7 +118,7 @@ class Sortie:
         return math.isfinite(level) and not abs(level - self.level) < _STEP
 
     def note_level(self, level: float, metres: float) -> None:
-        """Record the state of charge at an odometer value [m]; estimate the use of charge."""
+        """Record the state of charge at an odometer value [m]; estimate the charge per metre."""
         if self._levels and level > self._levels[-1][0] + _CHARGED:
             self._levels = []
         self.level = level

@@ -128,7 +128,7 @@ class DuplicateFilter:
         self._single: Counter[tuple[int, float]] = Counter()
         self._windows: deque[tuple[int, int]] = deque(maxlen=most)
         self._spans: tuple[list[int], list[int]] | None = None
-        """Sorted first stamps of the stored windows; for each, the latest last stamp so far.
+        """First stamps of the stored windows, sorted, and the largest last stamp up to each window.
 
         None = a window was added since these stamps were computed.
         """

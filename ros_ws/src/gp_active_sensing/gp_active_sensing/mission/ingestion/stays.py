@@ -31,8 +31,8 @@ class NoiseLevel:
     """Estimator of the variance of a reading, which uses differences of consecutive readings.
 
     The estimate is the median of the estimates from blocks of differences. A glitch (-999 for "no
-    data") affects only one or two blocks. The estimate is above 0 even
-    if the sensor's resolution is so coarse that most differences are 0.
+    data") affects only one or two blocks. The estimate is above 0 even if the
+    sensor's resolution is so coarse that most differences are 0.
     """
 
     def __init__(self) -> None:

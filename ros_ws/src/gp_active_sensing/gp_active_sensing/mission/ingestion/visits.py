@@ -25,7 +25,7 @@ from dataclasses import dataclass, field, replace
 from gp_active_sensing.types import PlacedReading, Reading
 
 _TOLERANCE = 0.01
-"""Amount by which the driven fraction of a segment may fall short, since poses are discrete."""
+"""Amount by which the driven fraction may be below `coverage`, since poses are discrete."""
 GAP_SECONDS = 5.0
 """A visit of a segment ends when no pose has matched the segment for this time [s]."""
 MOST_PENDING = 10_000
