@@ -87,9 +87,9 @@ class Belief:
         covariance: prior covariance between locations under each λ.
         mean: prior mean of the field.
         weights: (L,) prior belief b(λ); None = uniform.
-        transform: transform of readings before conditioning; None = identity. If the scale is
-            unknown, the mean is vague and the field is constant, None = the readings select the
-            transform (see `adapt`).
+        transform: transform of readings before conditioning; None = identity, or the transform
+            that the readings select (see `adapt`) if the scale is unknown, the mean is vague and
+            the field is constant.
         scale_known: False if covariance and noise are known up to a common factor only. The factor
             is integrated out for each λ (`prior.integrate_scale`). The mean must be known or vague.
         noise_known: False if the candidates' noise is a guess. Repeated readings of a place then
@@ -708,7 +708,7 @@ class Belief:
         return self._updated.moments(locations, which, *self._weights_of(locations, which))
 
     def _weights_of(self, where: IntArray, which: IntArray) -> tuple[FloatArray, FloatArray]:
-        """Return ``C⁻¹ K_D*`` (W, R, m) and ``H* - (C⁻¹ K_D*)ᵀ U`` (W, m, q) for W candidates λ."""
+        """Return the arguments `solved` and `R` of `Conditioning.moments`."""
         data = self._updated
         if self.n <= _LARGE and data.chunks() is None:
             solved = data.everywhere()[
@@ -972,9 +972,9 @@ class Belief:
         *,
         everywhere: bool = False,
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return means (L, m), ``W = C⁻¹ K_D*`` (L, R, m) and ``H* - Wᵀ U`` (L, m, q).
+        """Return means (L, m), and the arguments `solved` and `R` of `Conditioning.moments`.
 
-        `which` restricts the candidates λ. Pass the array `W` if it has already been computed.
+        `which` restricts the candidates λ. Pass `solved` as `W` if it has already been computed.
         """
         data = self._updated
         some = slice(None) if which is None else which

@@ -101,7 +101,7 @@ class Conditioning:
         noise_known: False if a candidate's noise is a guess. Repeated readings of a place then
             correct the noise (see `noise_estimate`), and only the average of a place updates the
             field. With ageing, the noise counts as known.
-        raw: True if values are original readings, whose steps show the sensor's resolution.
+        raw: True if values are readings before any transform. Their steps show the resolution.
         ageing: weights and noise of readings by age; None = readings do not age.
 
     Attributes:
@@ -275,7 +275,7 @@ class Conditioning:
         return slopes - int(self.basis.shape[1]) * math.log(spread)
 
     def raw_averages(self) -> FloatArray:
-        """Return the (k,) averages of the places with a reading, in the unit before `transform`."""
+        """Return the (k,) averages of the untransformed readings of each observed place."""
         return self._places.averages(np.array(self.order))
 
     @property
@@ -314,7 +314,7 @@ class Conditioning:
         expert: bool = False,
         off: Off | None = None,
     ) -> None:
-        """Add one reading in the unit before `transform`; amortised O(1). See `Belief.observe`."""
+        """Add one reading with an untransformed value; amortised O(1). See `Belief.observe`."""
         slot = location
         if not expert and self._is_republished(location, value, noise_variance, seconds, off):
             return
@@ -376,7 +376,7 @@ class Conditioning:
     ) -> None:
         """Replace a reading that was added; O(1).
 
-        Arguments are as in `Belief.amend`. Values are in the unit before `transform`.
+        Arguments are as in `Belief.amend`. Values are untransformed.
         """
         slot: int | None = location
         self._seen = None
@@ -400,7 +400,7 @@ class Conditioning:
         self._amended.add(slot)
 
     def centre_mean(self, value: float) -> None:
-        """Centre a vague mean on a value in the unit before `transform`."""
+        """Centre a vague mean on an untransformed value."""
         self._first = value
         offset = np.full(self.covariance.n, self.transform.forward(value, None)[0])
         self.mean = replace(self.mean, offset=offset)
@@ -431,7 +431,8 @@ class Conditioning:
     def solved(self, where: IntArray, which: IntArray | None = None) -> FloatArray:
         """Return ``C⁻¹ K_D*`` (L, R, m) for some places at the current time; call `update` first.
 
-        Indices `which` (W,) restrict the result (W, R, m) to these candidates λ.
+        C is the Cholesky factor of the R rows, and K_D* their covariance with the places. With the
+        indices `which` (W,), the result is (W, R, m) for these candidates λ.
         """
         if which is None or self._slots is not None:
             found = self.factor.solve(self._cross(self.factor.place, where))
@@ -466,8 +467,8 @@ class Conditioning:
         Args:
             places: (m,) places whose known mean and prior variance are used.
             which: (W,) indices of the candidates, ascending.
-            solved: (W, R, m) ``C⁻¹ K_D*``.
-            R: (W, m, q) ``H* - (C⁻¹ K_D*)ᵀ U``.
+            solved: (W, R, m) result of `solved`.
+            R: (W, m, q) ``H* - solvedᵀ U`` with the mean's basis H* at the places.
         """
         mean = self.mean.offset[places] + (self.factor.v[which, None] @ solved)[:, 0]
         mean = mean + (R @ self.coefficients[which, :, None])[:, :, 0]
@@ -483,7 +484,7 @@ class Conditioning:
         return self._everywhere.chunk(self.factor)
 
     def everywhere(self) -> FloatArray:
-        """Return ``C⁻¹ K_D*`` (L, R, n) for all places at the current time; call `update` first."""
+        """Return `solved` (L, R, n) for all places; call `update` first."""
         if self._slots is not None:
             self._everywhere.fade(self.now, self._slots.time_scale)
         return self._everywhere.of(self.factor, self._cross)

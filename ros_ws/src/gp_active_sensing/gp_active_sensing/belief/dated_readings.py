@@ -115,7 +115,7 @@ class DatedReadings:
     ) -> int | None:
         """Replace a reading of a probe; the new reading keeps the slot of the replaced reading.
 
-        Arguments are as in `Belief.amend`. Values are in the unit after the belief's transform.
+        Arguments are as in `Belief.amend`. Values are transformed.
 
         Returns:
             The slot; None if the slot was dropped, so that the belief uses neither reading.
@@ -247,7 +247,7 @@ class SlotCovariance:
     def with_points(
         self, rows: IntArray, points: Points, now: float, which: Sequence[int]
     ) -> FloatArray:
-        """Return the (W, r, m) covariance of slots `rows` and `points` under candidates `which`."""
+        """Return the (W, r, m) covariance between slots `rows` and `points` for λ in `which`."""
         apart = np.abs(now - self.history.time[rows])
         faded = np.exp(-np.minimum(apart / self.time_scale, 700.0))
         space = self.space.only(which)

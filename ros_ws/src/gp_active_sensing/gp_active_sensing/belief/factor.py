@@ -305,7 +305,7 @@ class PredictionCache:
     def sums(
         self, factor: Factor, cross: Callable[[IntArray, IntArray], FloatArray]
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return ``Σ W²`` and ``Wᵀ v`` (L, n) and ``Wᵀ U`` (L, n, q) with W = ``C⁻¹ K_D*``.
+        """Return ``Σ W²`` and ``Wᵀ v`` (L, n) and ``Wᵀ U`` (L, n, q) for the W that `of` returns.
 
         Rows are always added in the same order, so that the result is the same to the bit. A new
         row costs O(L n). Arguments are as in `of`.

@@ -156,12 +156,10 @@ class _Prepared:
             self._leaves.append((leaf, warped, self._composite.alpha(self._theta, k)))
 
     def variance(self) -> FloatArray:
-        """Return the (F, n) variances."""
         values = [leaf.variance(places) for leaf, places, _ in self._leaves]
         return self._scale * self._composite.joined(self._theta, values)
 
     def between(self, rows: IntArray, columns: IntArray) -> FloatArray:
-        """Return the (F, r, c) covariances."""
         values = [
             leaf.between(places[:, rows], places[:, columns], alpha=alpha)
             for leaf, places, alpha in self._leaves

@@ -55,8 +55,8 @@ _MOST = 300
 _GROWTH = 1.1
 """Factor by which the dense quantity's number of observed places grows until a link is renewed."""
 _DENSER = 1.25
-"""A link requires that the dense quantity has at least this many times the observed places of the
-sparse quantity."""
+"""Ratio of the dense quantity's number of observed places to the sparse quantity's number,
+from which a link is made."""
 _LEAST = 3
 """Number of observed places of the sparse quantity from which a link is made. The first two
 readings only determine the mean and the scale."""

@@ -125,9 +125,10 @@ class PriorMean:
 
     @classmethod
     def linear(cls, features: FloatArray, value: float, std: float) -> PriorMean:
-        """Return a mean with unknown constant and unknown slopes on standardised features (n, p).
+        """Return a mean with unknown coefficients: a constant, and slopes on `features` (n, p).
 
-        `std` is the prior standard deviation of each coefficient. Constant features are left out.
+        Features are standardised; constant features are left out. `std` is the prior standard
+        deviation of each coefficient.
         """
         spread = features.std(axis=0)
         varying = spread > 1e-12 * np.maximum(1.0, np.abs(features).max(axis=0))

@@ -22,7 +22,7 @@ MODEL = "model.npz"
 
 
 def model_path(config: BeliefConfig, run_dir: Path | None = None) -> Path:
-    """Return the path of a belief's model: the copy of a run, or the configured file.
+    """Return the path of a belief's model: the copy in a run directory, else the configured file.
 
     A copy is ignored if its checksum differs from `config.model_mark`.
 

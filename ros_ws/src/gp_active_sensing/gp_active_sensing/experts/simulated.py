@@ -42,8 +42,8 @@ class _DueAnswer(NamedTuple):
 class SimulatedExpert:
     """Expert that computes answers from a field, after a delay.
 
-    Every random draw is keyed by seed, place, and number of earlier questions for the place. An
-    answer thus does not depend on the order of questions.
+    A random draw depends only on the seed, the place, and the number of earlier questions for the
+    place. An answer thus does not depend on the order of questions to different places.
 
     Args:
         field: true field, or a model of the field.
@@ -51,8 +51,8 @@ class SimulatedExpert:
         places: places at which the expert can be asked; None = all places.
         noise_std: standard deviation of the added noise, stated with each answer [field unit].
         delay: time from the measurement to the answer [s].
-        seed: key of the draws.
-        faults: probability of each fault of an answer: lost, not a number, or wrong place.
+        seed: seed of the random draws.
+        faults: probability of each kind of faulty answer: lost, not a number, or wrong place.
 
     Raises:
         ValueError: an invalid standard deviation or delay, or a place that is not on the map.

@@ -48,7 +48,7 @@ graph_kernels.add("graph_matern52", GraphMatern52)
 
 
 def kernel_problems(name: str) -> list[str]:
-    """Return the problems of `name` as a value of the configuration key `kernel`."""
+    """Return why `name` is no valid kernel of a configuration; [] = it is valid."""
     if name in kernels or name in graph_kernels:
         return []
     known = [*kernels.names(), *graph_kernels.names()]
