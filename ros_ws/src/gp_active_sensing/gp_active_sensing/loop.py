@@ -136,7 +136,7 @@ class SensingLoop:
         self.shut: frozenset[tuple[int, int]] = frozenset()
         """Moves (from, to) that are impassable at present; see `shut_moves`."""
         self.sorties: Sorties | None = None
-        """Budgets of the next batteries, which only a snapshot has; None = one battery."""
+        """Budgets of the next batteries; None = one battery. Only a snapshot has these budgets."""
         self.belief = belief
         self.name = name
         self.links = QuantityLinks(name, belief, self.quantities)
@@ -178,7 +178,7 @@ class SensingLoop:
         self.clock = clock
         self.limits = limits
         self.declared: frozenset[int] = frozenset()
-        """Places that are declared safe because a probe started near to them."""
+        """Places that are declared safe because a probe started near them."""
         self.began: frozenset[str] = frozenset()
         """Names of the probes whose starts are declared safe."""
         self.beyond: frozenset[int] = frozenset()
@@ -281,7 +281,7 @@ class SensingLoop:
         declared: Collection[int],
         began: Collection[str],
     ) -> None:
-        """Repeat a recorded change of the open and closed places after a restart.
+        """After a restart, repeat a recorded change of the open and closed places.
 
         Raises:
             ValueError: a place is not on the map.
@@ -314,7 +314,7 @@ class SensingLoop:
         self.topology = with_shut(topology, self.shut)
 
     def open_place(self, place: int) -> int:
-        """Return the nearest place to `place` that is not occupied."""
+        """Return the unoccupied place that is nearest to `place`."""
         if place not in self.closed:
             return place
         apart = np.hypot(*(self.topology.positions - self.topology.positions[place]).T)
@@ -502,7 +502,7 @@ class SensingLoop:
         return not self.belief.observed[location] or self.reservations.is_due(location)
 
     def _check_stamp(self, reading: Reading) -> None:
-        """Reject a stamp far ahead of the clock, which would age all other readings."""
+        """Reject a stamp far ahead of the clock; it would age all other readings."""
         if self.clock_ns is None or self.restoring:
             return
         if not self.belief_of(reading.quantity).drift.changing:
@@ -740,14 +740,14 @@ class SensingLoop:
         return Sorties(whole, in_metres(self.sorties.fresh, self.speed))
 
     def set_aims(self, aim: Aim | None, further: Mapping[str, Aim]) -> None:
-        """Set the target error of the main quantity, and of further quantities, keyed by name."""
+        """Set the target errors of the main quantity and of the further quantities."""
         self.aim = aim
         self.quantities = {
             name: replace(each, aim=further.get(name)) for name, each in self.quantities.items()
         }
 
     def finish_links(self) -> None:
-        """Update all links between the maps of quantities, so that they use all readings."""
+        """Update all links between the maps of quantities; they then use all readings."""
         for source in dict.fromkeys(self.links.sources.values()):
             self.links.follow(self.belief_of, source, now=True)
 

@@ -95,7 +95,7 @@ class BudgetReservations:
     def kept_from(
         self, probe: str, pending: Collection[int], observed: Observed, set_aside: Collection[int]
     ) -> int:
-        """Return the number of readings that are reserved for the probes other than `probe`.
+        """Return the number of readings that are reserved for all probes except `probe`.
 
         The count includes `pending` waypoints and the unobserved places on the routes to them.
         """

@@ -20,7 +20,6 @@ DEFAULT_POLICY: Mapping[str, Any] = MappingProxyType({"name": "tour"})
 
 
 def _policy_problem(plugin: Any) -> str:
-    """Return the reason why a plug-in's object cannot be a policy; "" if it can."""
     if not (isinstance(plugin, type) and dataclasses.is_dataclass(plugin)):
         return "expected a frozen dataclass whose fields are the policy's configuration"
     method = getattr(plugin, "plan", None)

@@ -39,7 +39,7 @@ class FeasibleMove(NamedTuple):
 
 
 class BudgetConstraint:
-    """Check of drives against a budget.
+    """Rule that decides which drives a budget allows.
 
     A drive is allowed if the remaining metres and seconds cover the drive plus the fastest or the
     shortest route to ``budget.end``. The remaining readings must cover every unobserved place on

@@ -142,8 +142,8 @@ def mixture_entropy(weights: FloatArray, means: FloatArray, variances: FloatArra
         p(z) = \sum_\lambda b(\lambda) N(z; \mu_\lambda, \sigma_\lambda^2)
 
     H has the bounds ``Σ b H_λ ≤ H ≤ min(Σ b H_λ + H(b), ½ log 2πe Var)``. If the bounds differ by
-    less than 1e-4 nat, the result is the upper bound. Otherwise the first of these rules that fits
-    computes the integral. The result is clipped to the bounds.
+    less than 1e-4 nat, the result is the upper bound. Otherwise the integral is computed by the
+    first of these rules that applies. The result is clipped to the bounds.
 
     - similar components: trapezoidal rule for ``∫ p log(p / N)`` with a Gaussian N,
     - components of similar width: trapezoidal rule for ``∫ p log p``,

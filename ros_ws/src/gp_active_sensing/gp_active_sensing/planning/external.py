@@ -239,7 +239,7 @@ class PlannerProcess:
 
 
 def running_of(policy: object) -> PlannerProcess:
-    """Return the program of a policy. The program ends with the policy, or with this process."""
+    """Return the program of a policy. It ends when the policy or this process no longer exists."""
     key = (os.getpid(), id(policy))
     with _LOCK:
         found = _RUNNING.get(key)

@@ -30,7 +30,7 @@ _LOOK_AHEAD = "is removed; take policy tour for a whole route, or bal for some r
 _NEGLIGIBLE = 1e-9
 """Weight below which a hyperparameter candidate λ is ignored in averages."""
 _FLOOR = 1e-9
-"""Smallest noise variance for a matrix inverse, as a fraction of the prior variance."""
+"""Lower limit of the noise variance in a matrix inverse, as a fraction of the prior variance."""
 _BATCH = 8.0
 """Time per operation in many small matrix inverses, as a multiple of that in a large one."""
 _NUMBERS = 2_000_000
@@ -40,7 +40,10 @@ _MANY = 10_000
 
 
 def freeze(belief: Belief, weights: FloatArray) -> dict[str, Any]:
-    """Return a policy state with `weights` (L,), and with the candidates if these may change."""
+    """Return a policy state that contains `weights` (L,).
+
+    If the hyperparameter candidates may change, the state also contains the candidates.
+    """
     frozen: dict[str, Any] = {"weights": weights.tolist()}
     if belief.grid is not None:
         frozen["candidates"] = _candidates(belief).tolist()

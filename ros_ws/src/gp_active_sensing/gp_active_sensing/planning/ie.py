@@ -68,8 +68,8 @@ class ImplicitExploration(Greedy):
     def plan(self, request: PlanRequest, state: PolicyState = None) -> tuple[Plan, PolicyState]:
         """Choose the next place; see `Policy.plan`.
 
-        The state is None, the frozen weights, or ``{"again": k}``. The bound is computed again when
-        k readings remain.
+        The state is None, the frozen weights, or ``{"again": k}``. In the last case, the bound is
+        computed again when k readings remain.
         """
         belief, limit, clock = request.belief, request.limit, request.clock
         started = clock()

@@ -138,13 +138,13 @@ class LengthScales:
         self.values: list[float] = np.unique(self._all[possible]).tolist()
 
     def inside(self, low: float, high: float) -> list[float]:
-        """Return the length-scales in [low, high], or else the one nearest to the middle."""
+        """Return the length-scales in [low, high], or else the one nearest to its middle."""
         inside = [value for value in self.values if low <= value <= high]
         middle = math.sqrt(low) * math.sqrt(high)
         return inside or [min(self.values, key=lambda value: abs(math.log(value / middle)))]
 
     def candidate(self, value: float) -> int:
-        """Return the index of the most probable candidate that has the length-scale `value`."""
+        """Return the index of the most probable λ that has the length-scale `value`."""
         where = np.flatnonzero((self._all == value) & self._of_kernel)
         return int(where[first_best(self._belief.weights[where])])
 
@@ -225,7 +225,6 @@ class _Correlations:
     candidates: IntArray
 
     def of(self, rows: IntArray, columns: IntArray) -> FloatArray:
-        """Return the (2, r, c) prior correlations of places under both candidates."""
         latent = self.covariance.between(rows, columns)[self.candidates]
         v = np.sqrt(self.covariance.variance(rows)[self.candidates])
         w = np.sqrt(self.covariance.variance(columns)[self.candidates])

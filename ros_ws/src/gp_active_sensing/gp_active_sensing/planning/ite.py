@@ -38,7 +38,7 @@ _SAME = 1.0001
 
 @dataclass(frozen=True)
 class _Progress:
-    """Progress of the search for the length-scale, which is the policy's state during the tests.
+    """Progress of the search for the length-scale; it is the policy's state during the tests.
 
     Args:
         low, high: smallest and largest length-scale that is not excluded.

@@ -51,7 +51,7 @@ _MANY = 2000
 _NUMBERS = 4_000_000
 """Largest number of entries of a temporary array."""
 _ROUNDING = 1e-12
-"""Smallest noise variance for a matrix inverse, as a fraction of the largest variance."""
+"""Lower limit of the noise variance in a matrix inverse, as a fraction of the largest variance."""
 _NO_VARIANCE = 1e-300
 """Variance below which a reading has no information."""
 _KNOWN = 1e-12
@@ -61,7 +61,7 @@ _WORTHWHILE = 1e-9
 _FEW = 48
 """A quantity's variance over the map is estimated from at most this number of places."""
 _LEAST = 1e-100
-"""Lower limit of a quantity's variance over the map, which is a divisor."""
+"""Lower limit of a quantity's variance over the map, because the variance is a divisor."""
 _FLAT = 1e-9
 """Lower limit of the field's variance over the map, as a fraction of that at a place."""
 
@@ -109,7 +109,7 @@ class MapVariance:
         covariance: (L, m, m) posterior covariance C of the noise-free field.
         shared: (L, m, m) product S = C W C, with the diagonal matrix W of the places' weights.
         total: (L,) mean variance of the map.
-        parts: candidates of each quantity, the main quantity first; () = one quantity.
+        parts: one part for each quantity, the main quantity first; () = only one quantity.
     """
 
     places: IntArray

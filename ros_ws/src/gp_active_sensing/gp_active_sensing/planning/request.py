@@ -51,7 +51,7 @@ class Sorties:
 
     Args:
         whole: remaining budget of the whole mission, including the end place.
-        fresh: metres and seconds of a fresh battery.
+        fresh: metres and seconds that a fresh battery lasts.
     """
 
     whole: Budget

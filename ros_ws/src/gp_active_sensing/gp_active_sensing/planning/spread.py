@@ -26,12 +26,12 @@ MOST = 300
 _MANY = 8
 """If a tour has fewer places than this number, tours of a part of the map are tried."""
 _SHARES = (1.0, 0.5, 0.25)
-"""Fractions of the budget. A tour visits only places for which the drive to the place and on to the
-end place needs at most this fraction; the fractions are tried in this order."""
+"""Fractions of the budget, tried in this order. A tour visits only places for which the drive to
+the place and on to the end place needs at most this fraction."""
 
 
 class FarthestPoints:
-    """Order of the places of a map in which each place is farthest from the earlier places.
+    """Order of a map's places, each as far as possible from the earlier places.
 
     Let r be the largest distance from any place to the nearest of the first k places. r is at most
     twice the least value that is possible with k places. Distances are measured along roads and

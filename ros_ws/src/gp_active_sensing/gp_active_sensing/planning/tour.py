@@ -62,9 +62,9 @@ class Tour:
     of the budget has been used.
 
     Every route, with the drive to the end place, obeys the limits on metres, seconds and readings.
-    Without a limit on metres or seconds, a route has at most 400 readings. Several probes share the
-    readings, and each probe avoids the routes of the others. For several quantities, the value is
-    the weighted mean of the relative reductions.
+    If neither metres nor seconds are limited, a route has at most 400 readings. Several probes
+    share the readings, and each probe avoids the routes of the others. For several quantities, the
+    value is the weighted mean of the relative reductions.
     """
 
     several: ClassVar[bool] = True
@@ -193,7 +193,6 @@ class Tour:
         return np.union1d(goals, later[unread[later]])
 
     def _size(self, limit: PlanLimit) -> tuple[int, int]:
-        """Return the numbers of hyperparameter candidates and of places that a decision uses."""
         # Time grows with the number of candidates and the square of the number of places.
         if limit.seconds is None or limit.expansions == 0:
             share = 0.0 if limit.expansions == 0 else 1.0

@@ -282,7 +282,8 @@ def last_stage_bounds(
     r"""Return bounds (r, A, S) on the values after each branch when one reading remains [nat].
 
     The results are the maxima of the following lower and upper bounds over the places y that may be
-    next. The entropy of the noise is subtracted from them. b are the weights after the branch.
+    next. The entropy of the noise is subtracted from both bounds. b are the weights after the
+    branch.
 
     .. math:: \sum_\lambda b(\lambda) H[Z_y | \lambda] \le H[Z_y] \le \min\Big(
         \sum_\lambda b(\lambda) H[Z_y | \lambda] + H(b),\

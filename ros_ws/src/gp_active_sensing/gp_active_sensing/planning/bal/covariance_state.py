@@ -23,8 +23,8 @@ from gp_active_sensing.types import BoolArray, Budget, FloatArray, IntArray
 DELICATE = 1e-8
 """Ratio of noise variance to field variance below which covariances are clipped."""
 MOST_LEAVES = 8
-"""Number of possible places of the last reading up to which each entropy is computed. If there are
-more places, their entropies are only bounded."""
+"""If the last reading has at most this number of possible places, their entropies are computed.
+Otherwise they are only bounded."""
 
 
 _ENTRY, _MOVE = 800, 700

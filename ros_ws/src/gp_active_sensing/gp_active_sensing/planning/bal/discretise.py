@@ -1,7 +1,7 @@
 """Branches for the possible values of a reading: cells of equal probability, or random draws.
 
-The leading dimensions (…) of arrays count states with the same visited places. The states differ in
-weights and means, and have equal variances.
+The leading dimensions (…) of arrays run over states with the same visited places. The states differ
+in weights and means, and have equal variances.
 """
 
 from __future__ import annotations

@@ -123,7 +123,7 @@ class Bal:
     max_sequences: ClassVar[int] = 2000
     """Largest number of visiting sequences that are enumerated for exact bounds."""
     memory: ClassVar[float] = 1000.0
-    """Size that a tree may reach in memory before the search ends [MB]."""
+    """Memory that a tree may use before the search ends [MB]."""
 
     def __post_init__(self) -> None:
         """Reject constant bounds with `cells`, and `loosening` with either of the two."""
@@ -140,9 +140,9 @@ class Bal:
     def plan(self, request: PlanRequest, state: PolicyState = None) -> tuple[Plan, PolicyState]:
         """Choose the next place; see `Policy.plan`.
 
-        The bounds in the plan refer to the value of the next N' readings. If the time ends
-        before these bounds are known, the policy chooses the place with the largest expected
-        entropy. The bounds then refer to one reading.
+        The bounds in the plan refer to the value of the next N' readings. If the time ends before
+        these bounds are known, the policy chooses the place with the largest expected entropy. The
+        bounds in the plan then refer to this reading only.
         """
         belief, topology, pending = request.belief, request.topology, request.pending
         limit, clock = request.limit, request.clock

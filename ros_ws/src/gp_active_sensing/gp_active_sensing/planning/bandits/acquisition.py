@@ -33,8 +33,8 @@ _NARROWEST = 1e-13
 _CHUNK = 1_000_000
 """Largest number of entries of a temporary array."""
 _RARE = 1e-9
-"""Probability that the field exceeds a level somewhere. If the probability is smaller than this
-number, the field is assumed to exceed the level at one place at most."""
+"""If the probability that the field exceeds a level somewhere is below this number, the field is
+assumed to exceed the level at one place at most."""
 _LARGE = 0.5
 """ESTa fits a Gaussian tail at a level that the field exceeds with at most this probability."""
 _DEVIATIONS = 3.0
@@ -66,7 +66,7 @@ class Improvement(Incumbent):
     """Configuration keys of policies that score the improvement on the incumbent."""
 
     noise_share: ClassVar[float] = 0.0
-    """Default margin [standard deviations of the noise]."""
+    """Default margin above the incumbent [standard deviations of the noise]."""
 
     margin: float | None = param(
         None,

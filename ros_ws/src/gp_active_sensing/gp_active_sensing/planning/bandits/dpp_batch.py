@@ -22,7 +22,7 @@ from gp_active_sensing.types import BoolArray, FloatArray, IntArray
 from gp_active_sensing.util.ties import by_size, first_best
 
 LEAST_NOISE = 1e-8
-"""Smallest noise variance of a DPP kernel, as a fraction of the largest variance of the field."""
+"""Lower limit of a DPP kernel's noise variance, as a fraction of the field's largest variance."""
 _NEGLIGIBLE = 1e-12
 """Weight below which a hyperparameter candidate λ is ignored."""
 

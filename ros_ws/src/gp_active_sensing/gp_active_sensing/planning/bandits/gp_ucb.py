@@ -176,7 +176,7 @@ def regret_bound(policy: Policy, belief: Belief, readings: int) -> float | None:
     The bound is ``√(C₁ T β_T γ_T)``, plus 2 for ``schedule: compact``. [Srinivas2010, Theorems 1-3]
 
     The bound is known for `GpUcb` with ``scale`` ≤ 1, one probe, and a schedule that is not
-    constant. The belief must have one hyperparameter candidate, whose scale is known, and no
+    constant. The belief must have one hyperparameter candidate, a known variance scale, and no
     transform.
     """
     # Subclasses choose in batches or forget readings, so the bound does not hold for them.

@@ -77,7 +77,7 @@ _kept: WeakKeyDictionary[LocationCovariance, _Kept] = WeakKeyDictionary()
 
 
 def prior_gains(belief: Belief) -> dict[int, GreedyGain]:
-    """Return the greedy readings under the prior, keyed by index of hyperparameter candidate.
+    """Return greedy readings under the prior, keyed by the index of the hyperparameter candidate.
 
     Candidates of negligible weight are left out. Beliefs with the same covariance share the result.
     """

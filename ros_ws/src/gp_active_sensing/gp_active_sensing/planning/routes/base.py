@@ -89,15 +89,15 @@ def next_pass(
 ) -> Pass:
     """Return the next pass over the map; its budget is a part of the driver's budget.
 
-    A tour visits one place in each part of the map that has no reading (see `not_seen`), and the
-    first places of a greedy design. The budget of the pass is the cost of the shortest tour whose
-    forecast errors meet the targets (see `AimForecast`). Doubling and bisection find this tour. The
-    tour has at most as many places as have already been observed. If no affordable tour meets the
-    targets, the pass gets the whole budget.
+    A tour visits one place in each part without a reading (see `not_seen`), and the first places of
+    a greedy design. The budget of the pass is the cost of the shortest tour whose forecast errors
+    meet the targets (see `AimForecast`). Doubling and bisection find this tour. The tour has at
+    most as many places as have already been observed. If no affordable tour meets the targets, the
+    pass gets the whole budget.
 
-    With fewer than `FEWEST` observed places, or while the scale of a field is unknown, there is no
-    forecast. The tour then visits only the parts without a reading, or `FEWEST` places if there is
-    no such part.
+    With fewer than `FEWEST` observed places, or while the variances of a field are unknown, there
+    is no forecast. The tour then visits only the parts without a reading, or `FEWEST` places if
+    there is no such part.
 
     Args:
         driver: driver of the probe, with the remaining budget and the map error.

@@ -119,7 +119,7 @@ class Ground:
         return self._lines[key]
 
     def places_of(self, rows: Rows) -> IntArray:
-        """Return the places of all rows, sorted by index; `rows_of` sorts them by visit."""
+        """Return the places of all rows, sorted by index; `rows_of` has the order of the visits."""
         lines = self.lines(rows)
         return np.unique(self.places[np.concatenate(lines)]) if lines else self.places[:0]
 

@@ -155,7 +155,7 @@ class Distances:
         return self._ways[a, b]
 
     def drive(self, route: IntArray) -> tuple[IntArray, Cost] | None:
-        """Return the places that a drive along a route crosses after the first place, and the cost.
+        """Return the places after the first one on a drive along a route, and the drive's cost.
 
         The result is None if two successive places have no route between them.
         """
@@ -167,7 +167,7 @@ class Distances:
         return self._join(route, np.flatnonzero(moves < 0), cost)
 
     def _join(self, route: IntArray, legs: IntArray, cost: Cost) -> tuple[IntArray, Cost] | None:
-        """Insert the places that a drive crosses on the legs with indices `legs` into a route.
+        """Insert into a route the places that a drive crosses on the legs with indices `legs`.
 
         `cost` is the cost of all other legs. The result is None if a leg has no route.
         """
@@ -182,9 +182,10 @@ class Distances:
         return np.concatenate([*parts, route[done:]]), cost
 
     def corners(self, route: Sequence[int]) -> tuple[int, ...]:
-        """Return some places of a route, including its ends.
+        """Return places that determine a route, including its ends.
 
-        Cheapest drives between successive returned places cross all other places of the route.
+        The cheapest drives from each returned place to the next cross all other places of the
+        route.
         """
         places = np.asarray(route, dtype=np.int64)
         if self._arrays is None or len(places) < 3:
@@ -201,7 +202,7 @@ class Distances:
         return tuple(places[kept].tolist())
 
     def _on_the_way(self, places: IntArray, moves: MoveArrays) -> int:
-        """Return how far along `places` the moves form a cheapest route, as a number of moves."""
+        """Return the number of first moves along `places` that together form a cheapest route."""
         a, last = int(places[0]), len(places) - 1
         if self._lattice is not None:
             steps = np.diff(self._lattice.cells[places], axis=0)
@@ -334,7 +335,7 @@ class PartDistances:
         return _dijkstra(self._graph, place, limit)[0]
 
     def nearest(self, places: Sequence[int]) -> FloatArray:
-        """Return the distances (n,) from all places to the nearest of some places [m]."""
+        """Return the distance (n,) from each place to the nearest of the given `places` [m]."""
         if self._graph is not None:
             from scipy.sparse import csgraph
 
@@ -349,7 +350,7 @@ class PartDistances:
 def mean_distance(
     points: FloatArray, places: FloatArray, visited: Sequence[int] | IntArray
 ) -> float:
-    """Return the mean straight distance from points to the nearest visited place [m].
+    """Return the straight distance from a point to the nearest visited place, on average [m].
 
     Args:
         points: (m, 2 or 3) points [m].

@@ -61,7 +61,7 @@ class MoveLattice:
         return cls(cells, step, float(paces[0]), diagonal, number, _runs(following))
 
     def straight(self, a: int, b: int) -> IntArray | None:
-        """Return the places after a, up to b, on a straight line of moves; None = no such line."""
+        """Return the places after a on a straight line of moves to b; None = no such line."""
         offset = self.cells[b] - self.cells[a]
         length = int(np.abs(offset).max())
         unit = np.sign(offset)
@@ -100,7 +100,7 @@ class MoveLattice:
         return np.where(free, lengths[0] * legs[0] + lengths[1] * legs[1], np.inf)
 
     def _free(self, places: IntArray, unit: IntArray) -> IntArray:
-        """Return how many successive moves (k,) are possible from each place in its direction."""
+        """Return how many successive moves (k,) each place allows in the direction `unit`."""
         return np.asarray(self.free[places, 3 * (unit[:, 0] + 1) + unit[:, 1] + 1])
 
 

@@ -39,8 +39,8 @@ def short_tour(
 ) -> VisitOrder:
     """Return a short open tour through k places. The function is deterministic.
 
-    The initial tours are cheapest insertion and nearest neighbour. 2-opt and Or-opt improve the
-    shorter tour, or both tours if there are few places.
+    The initial tours come from cheapest insertion and from nearest neighbour. 2-opt and Or-opt
+    improve the shorter tour, or both tours if there are few places.
 
     Args:
         between: (k, k) distances between places, possibly asymmetric; infinite = no route.
@@ -85,7 +85,7 @@ def _closed(between: FloatArray, first: FloatArray | None, last: FloatArray | No
 
 
 class _Search:
-    """Search for short closed tours that begin with place 0, with finite distances (m, m)."""
+    """Search for short closed tours that begin with place 0; all distances (m, m) are finite."""
 
     def __init__(self, distances: FloatArray, limit: int | None, spent: Callable[[], bool]) -> None:
         self.distances = distances

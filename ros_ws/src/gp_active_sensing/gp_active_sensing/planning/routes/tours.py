@@ -63,8 +63,8 @@ class RouteDriver:
         unread: (n,) mask of the places that may get their first reading.
         budget: remaining budget; with sorties, the budget of the first sortie.
         field: effect of readings on the error of the map.
-        group_of: (n,) index in ``field.places`` of each place's representative; -1 = no effect.
-            Readings with the same representative count once.
+        group_of: (n,) index in ``field.places`` of the place that represents each place, see
+            `thinned`; -1 = no effect. Readings with the same representative count once.
         sorties: budgets of the next batteries. Each sortie of a route ends at the end place.
     """
 
@@ -290,7 +290,7 @@ class RouteDriver:
 
 
 def best_of(routes: Iterable[FeasibleRoute]) -> FeasibleRoute | None:
-    """Return the route of the largest value, or the first of several; None = no routes."""
+    """Return the first of the routes with the largest value; None = no routes."""
     found = list(routes)
     if not found:
         return None
