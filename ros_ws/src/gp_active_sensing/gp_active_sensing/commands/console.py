@@ -34,7 +34,7 @@ Begin = Callable[[str, int], Callable[[int], None]]
 WIDTH = 120
 """Largest number of characters in the line of a stage."""
 SLOW = 2.0
-"""Smallest planning time that the console shows [s]."""
+"""The console shows planning times above this limit [s]."""
 
 _LATENCIES = (
     ("reading_to_belief", "reading in -> belief updated"),

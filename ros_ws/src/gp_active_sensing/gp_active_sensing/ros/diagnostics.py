@@ -128,7 +128,7 @@ GRACE_SECONDS = 10.0
 
 
 class Diagnostics:
-    """Monitor of the node's inputs, which publishes ``/diagnostics`` every second."""
+    """Monitor of the node's inputs; it publishes ``/diagnostics`` every second."""
 
     def __init__(self, node: GuardedNode, parts: MissionComponents) -> None:
         self._node = node

@@ -73,7 +73,7 @@ class RosEnvironment:
 
     @property
     def summary(self) -> str:
-        """One-line description of the installations, which the command `doctor` shows."""
+        """One-line description of the installations, for the command `doctor`."""
         if self.mixed:
             return f"mixed: wheels {self.wheels} and {', '.join(self.sourced)}"
         origin = f"wheels {self.wheels}" if self.wheels else ", ".join(self.sourced)

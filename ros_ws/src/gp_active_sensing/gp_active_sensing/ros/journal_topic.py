@@ -30,7 +30,7 @@ from gp_active_sensing.util.process import versions
 logger = logging.getLogger(__name__)
 
 DEPTH = 2000
-"""Number of latched messages, which a recorder that starts late still receives."""
+"""Number of latched messages; a recorder that starts late still receives them."""
 PERIOD = 0.1
 """Longest time for which frames are collected in one message [s]."""
 _SOON = ("reading", "status", "moved")

@@ -50,7 +50,7 @@ def _shipped(kind: str, *ends: str) -> str:
 
 BAGS, MAPS = _shipped("bags", "/"), _shipped("maps", ".geojson", ".yaml", ".plan")
 SCENARIOS = _shipped("sim", ".yaml")
-"""Names of the shipped scenarios, which the help of arguments shows."""
+"""Names of the shipped scenarios, for the help of arguments."""
 
 
 def _sets(key: str, *, help: str = "", choices: Iterable[str] = ()) -> Any:
@@ -161,7 +161,7 @@ class Arguments:
         return {}
 
     def topic_of(self, stream: str) -> str:
-        """Return the topic of a stream (reading, pose, waypoint), from its argument or the file."""
+        """Return a stream's topic from its argument, or else from the parameter file."""
         given = getattr(self, f"{stream}_topic", None)
         usual = "next_waypoint" if stream == "waypoint" else stream
         return given or str(self.in_file.get(stream, {}).get("topic") or usual)

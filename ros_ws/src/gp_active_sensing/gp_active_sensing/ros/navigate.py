@@ -319,7 +319,7 @@ class GoalSender:
 
 
 def _filled(goal: Any, poses: list[PoseStamped]) -> Any:
-    """Set the poses of a goal; their field depends on the action and on Nav2's version."""
+    """Set the poses of a goal; the action and Nav2's version determine the name of the field."""
     if hasattr(goal, "pose"):
         goal.pose = poses[0]
     elif hasattr(goal.poses, "goals"):  # nav_msgs/Goals

@@ -1,4 +1,4 @@
-"""Base class of all nodes, which guards their transitions, callbacks and process against errors.
+"""Base class of all nodes; it guards their transitions, callbacks and process against errors.
 
 rclpy of Jazzy has four defects. An invalid lifecycle request raises an exception out of ``spin()``.
 An exception in ``on_configure`` is not reported. An exception in a callback ends ``spin()``.

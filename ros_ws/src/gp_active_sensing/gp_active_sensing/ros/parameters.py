@@ -1,7 +1,7 @@
 """ROS parameters from the configuration dataclasses: names, types, ranges and help.
 
 A dataclass field ``a.b`` becomes the parameter ``a.b``; the policy's fields become
-``policy.<field>``. ROS has fewer types of values than YAML, so there are conventions:
+``policy.<field>``. ROS has fewer types of values than YAML, so these conventions hold:
 
 - None: the parameter is *not set*. To replace a scenario's value by None, give ``.nan`` for a
   number, ``""`` for a text, and ``[]`` for a list. While the node runs, give ``[.nan]`` for a list.

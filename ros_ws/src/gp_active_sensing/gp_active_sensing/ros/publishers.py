@@ -239,7 +239,7 @@ GRID_TOPICS: tuple[tuple[str, Any, Any], ...] = (
     ("~/std_grid", OccupancyGrid, qos.latched()),
     ("~/grid_limits", Float64MultiArray, qos.latched()),
 )
-"""Name, type and QoS profile of each topic for grids, which only maps with square cells need."""
+"""Name, type and QoS profile of each grid topic; only maps with square cells have grids."""
 
 
 def further_topics(name: str) -> tuple[tuple[str, Any, Any], ...]:
@@ -301,7 +301,7 @@ TOPICS: tuple[tuple[str, Any, Any], ...] = (
     ("~/length_scale_belief", Float64MultiArray, qos.latched()),
     *GRID_TOPICS,
 )
-"""Name, type and QoS profile of each topic; names are private, since Nav2 also has a /map."""
+"""Name, type and QoS profile of each topic; private names avoid a conflict with Nav2's /map."""
 
 PROBES_SECONDS = 0.5
 """Interval between messages with the probes' positions [s, real time]."""
@@ -309,7 +309,7 @@ _NOTHING_KEPT = "nothing is kept, since there is no run_dir"
 
 
 class Publishers:
-    """Publishers of a mission's results, which both threads of the worker use.
+    """Publishers of a mission's results; both threads of the worker use them.
 
     Raises:
         MissingDependencyError: see `Waypoints`.

@@ -119,7 +119,7 @@ def why_silent(node: Any, topic: str, expected: str, start: str, setting: str) -
 
 
 class MessageGate:
-    """Decoder of serialised messages, which limits their size and rate.
+    """Decoder of serialised messages that limits their size and rate.
 
     Messages beyond the limits are only counted, so that no publisher can exhaust the node's time or
     memory.

@@ -16,9 +16,9 @@ LISTEN_SECONDS = 12.0
 SLOWEST = 5.0
 """Longest time between two poses at which readings can still be assigned to places [s]."""
 _ENOUGH = 3
-"""Smallest number of messages from which a rate is computed."""
+"""A rate is computed from at least this number of messages."""
 _SPAN = 1.0
-"""Smallest time between the first and the last message from which a rate is computed [s]."""
+"""A rate is computed if the first and the last message are at least this time apart [s]."""
 _SEVERAL = 2.5
 """Proposed time limit, as a multiple of the time between two messages; one may be lost."""
 _OLD = 0.8

@@ -93,8 +93,8 @@ def child_environment(environment: Mapping[str, str]) -> dict[str, str]:
     """Return the environment variables of the node processes.
 
     The ROS wheels restart the interpreter to set LD_LIBRARY_PATH, and record the restart in a
-    variable. If LD_LIBRARY_PATH is not set, this function removes the record. Otherwise a child
-    process would not restart the interpreter, and could not load the libraries of the wheels.
+    variable. With this record but without LD_LIBRARY_PATH, a child process would not restart the
+    interpreter, and could not load the libraries of the wheels. In this case the record is removed.
     """
     child = {**environment, **node_environment(environment), "PYTHONUNBUFFERED": "1"}
     if "LD_LIBRARY_PATH" not in child:

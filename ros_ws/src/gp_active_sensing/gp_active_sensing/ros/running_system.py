@@ -44,7 +44,7 @@ _OF_EVERY_NODE = ("/parameter_events", "/rosout")
 
 
 class RunningSystem:
-    """Inspector of the ROS system of this domain, which `running_system` creates."""
+    """Inspector of the ROS system of this domain; `running_system` creates it."""
 
     def __init__(self, node: Any, spin: Callable[[], None]) -> None:
         self._node = node

@@ -90,11 +90,11 @@ class Services:
 
 
 class FleetServices:
-    """Services of a fleet's probes, which also apply changes of the parameter `probes`.
+    """Services of a fleet's probes, and changes of the parameter `probes`.
 
     A new probe gets its topics and joins with its first pose. A removed probe leaves the mission:
-    its subscriptions and services are destroyed, and readings that wait are used or rejected. Used
-    readings, drives and publishers are kept, since another thread may use them.
+    its subscriptions and services are destroyed, and readings that wait are used or rejected. Its
+    publishers, drives and past readings are kept, since another thread may use them.
     """
 
     def __init__(

@@ -75,7 +75,7 @@ class _ProbeTopics:
 
 
 class SimulatorNode(GuardedNode):
-    """Simulator node, which configures and activates itself. The module describes its topics."""
+    """Node that simulates a scenario. It configures and activates itself without a manager."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(
@@ -92,7 +92,7 @@ class SimulatorNode(GuardedNode):
 
     @property
     def players(self) -> dict[str, SimulatedRobot]:
-        """Simulated probes by name ("" = no namespace), which the node's thread moves."""
+        """Simulated probes by name ("" = no namespace); the node's thread moves them."""
         return {name: probe.player for name, probe in self._probes.items()}
 
     @property

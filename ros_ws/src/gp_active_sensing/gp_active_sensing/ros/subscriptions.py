@@ -42,7 +42,7 @@ logger = logging.getLogger(__name__)
 
 
 class Subscriptions:
-    """Subscriptions of all probes, whose callbacks put converted messages into the inbox.
+    """Subscriptions of all probes; their callbacks put converted messages into the inbox.
 
     Raises:
         ConfigError, MissingDependencyError: a message type or field does not exist.
@@ -74,7 +74,7 @@ class Subscriptions:
         self._has_heights = topology.heights is not None
         self._transforms: Transforms | None = None
         self._buffer: TransformBuffer | None = None
-        """Buffer of the transforms of tf, which `_tf` creates when needed; None = not created."""
+        """Buffer of the transforms of tf; None = `_tf` has not created it yet."""
         self._no_tf = ""
         """Reason why tf is not available; "" = available."""
         self._bodies: dict[str, str] = {}

@@ -144,7 +144,7 @@ def field_cloud(
 def occupancy_grid(
     lattice: Lattice, values: FloatArray, limits: Limits, frame: str, stamp_ns: int
 ) -> OccupancyGrid:
-    """Return a grid of `values` (n,), which are scaled to 0 … 100; -1 = cell without a place."""
+    """Return a grid of `values` (n,), scaled to 0 … 100; -1 = cell without a place."""
     stamp = time_of(stamp_ns)
     message = OccupancyGrid(header=Header(stamp=stamp, frame_id=frame))
     message.info.map_load_time = stamp

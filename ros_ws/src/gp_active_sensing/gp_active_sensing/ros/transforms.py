@@ -25,7 +25,7 @@ _UNIT = 0.01
 
 
 class TfPoses(TopicMonitor):
-    """Monitor of the poses of one frame in tf, which works like the monitor of a topic."""
+    """Monitor of the poses of one frame in tf; it works like the monitor of a topic."""
 
     what = "transform"
 

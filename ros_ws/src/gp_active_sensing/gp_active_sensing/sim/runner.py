@@ -165,7 +165,7 @@ class SimulationRunner:
         probes: names of the probes; empty = one probe without a name; None = the scenario's names.
         starts: starts that replace those of the first probes, see `build_players`.
         period: time between two poses [s]; None = time jumps to the next event.
-        parameters: parameters of the node, which override single values of the scenario.
+        parameters: parameters of the node; they override single values of the scenario.
         driver: name of the driver in the records.
         clock: monotonic clock for planning times [s].
         open_run: opens the run directory; a resumed run takes decisions from its journal.

@@ -182,7 +182,7 @@ def load_scenario(
     Args:
         name_or_path: name of a shipped scenario ("town"), or path of a YAML file.
         overrides: ``a.b=value`` with YAML values, applied last.
-        policy: name of a policy that replaces the scenario's policy; shared parameters are kept.
+        policy: name of a policy that replaces the scenario's policy; see `with_policy`.
 
     Raises:
         ResourceError: the scenario does not exist; the message lists shipped scenarios.
