@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 @click.option(
     "--baseline",
     metavar="LABEL",
-    help="Show paired differences to this policy, in place of the baseline in the file.",
+    help="Compare all policies with this one, seed by seed. Default: the baseline in FILE.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print only the outcome, as JSON.")
 def experiment(

@@ -29,7 +29,7 @@ class ExperimentConfig:
     name: str = param("", help='used in the name of the directory; "" = the name of the file')
     description: str = param("", help="one or two sentences, for reports")
     seeds: int | tuple[int, ...] = param(
-        10, help="keys of the random draws: a number n for 0 … n-1, or a list", low=0
+        10, help="seeds of the runs: a number n for 0 … n-1, or a list", low=0
     )
     seeded: tuple[str, ...] = param(
         (),
@@ -55,8 +55,9 @@ class ExperimentConfig:
     )
     checkpoints: tuple[int, ...] = param(
         (),
-        help="numbers of observed places at which one mission is evaluated, in place of `budgets`. "
-        "Without both keys a mission is evaluated at the end of the scenario's budget",
+        help="numbers of observed places at which one mission is evaluated, in place of "
+        "`budgets`. If neither key is given, a mission is evaluated at the end of the scenario's "
+        "budget",
         unit="readings",
         low=1,
     )

@@ -147,9 +147,10 @@ class BeliefConfig:
     )
     kernel: str | tuple[str, ...] | None = param(
         None,
-        help="covariance function of the features, of the road graph (graph_matern…), of earlier "
-        "readings (empirical, with history), or none = no spatial correlation. A list has equally "
-        f"probable candidates. Without length_scales, none has the probability {NONE_WEIGHT:g}. "
+        help="covariance function. It depends on the features, on the road graph (graph_matern…) "
+        "or on earlier readings (empirical, with history). none = no spatial correlation. A list "
+        "has equally probable candidates; if length_scales is not given, the candidate `none` has "
+        f"{NONE_WEIGHT:g} times the probability of another. "
         f"null = {', '.join(ROAD_KERNELS)} on roads, "
         f"{', '.join(PLANE_KERNELS)} elsewhere, {GIVEN} with length_scales",
         min_items=1,
@@ -208,29 +209,29 @@ class BeliefConfig:
     )
     attributes: tuple[str, ...] | None = param(
         None,
-        help="attributes of the map that may explain the mean by small slopes: length, lanes, "
-        "speed_limit, class or further columns. null = all of them, or none if length_scales are "
-        "given or the mean is linear. [] = none",
+        help="columns of the map on which the mean may depend linearly, with small slopes: "
+        "length, lanes, speed_limit, class or others. null = all of them, or none if "
+        "length_scales are given or the mean is linear. [] = none",
     )
     mean_value: float = param(
         0.0, help="prior expectation of the field's mean", unit="unit of the readings"
     )
     mean_std: float | None = param(
         None,
-        help="prior standard deviation of the mean and of each slope. 0 = mean_value is known. "
+        help="prior standard deviation of the mean and of each slope. 0 = the mean is mean_value. "
         f"null = unknown ({VAGUE:g} times the largest signal_std), or taken from the history",
         unit="unit of the readings",
         low=0.0,
     )
     transform: str | None = param(
         None,
-        help="transform of the readings. All other keys of belief describe the transformed "
-        "readings. null = none, or the logarithm of reading plus offset if the readings fit that "
-        "better and signal_std, noise_std and drift are not given",
+        help="transform of the readings before they are used. The other keys then describe the "
+        "transformed readings. null = chosen by the readings: none, or log(reading + offset) if "
+        "that fits better. If signal_std, noise_std or drift is given, null = none",
         choices=tuple(TRANSFORMS),
     )
     drift: DriftConfig = param(  # noqa: RUF009
-        NO_DRIFT, help="loss of value of old readings, for a field that changes in time"
+        NO_DRIFT, help="how old readings lose weight, for a field that changes in time"
     )
 
     REMOVED: ClassVar[Mapping[str, str]] = {

@@ -94,10 +94,11 @@ def export(
     RUN is the folder of a simulation, a mission or a replay, which may still be under way. For each
     place the map has the estimate, its standard deviation, and the number and average of readings.
 
-    The formats asc and pgm write FILE_mean and FILE_std, one more file for each limit, and separate
-    files for each layer, such as FILE_z-3m_mean. The option --contours adds FILE_contours.geojson
-    with contour lines of the estimate. With --above or --below that file also has the areas beyond
-    the limit with a probability of at least 0.5, 0.9 and 0.99.
+    The formats asc and pgm write FILE_mean and FILE_std, and one more file for each --above and
+    --below. If the map has layers, each layer has files of its own, such as FILE_z-3m_mean. The
+    option --contours adds FILE_contours.geojson with contour lines of the estimate. With --above or
+    --below this file also has the areas where the value is above or below the limit with a
+    probability of at least 0.5, 0.9 and 0.99.
 
     The formats plan and waypoints write the remaining route of a mission under way, with one file
     for each robot. They need a map in degrees.

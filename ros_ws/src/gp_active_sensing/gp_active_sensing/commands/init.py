@@ -103,8 +103,8 @@ def init(out: Path, force: bool, offline: bool, **given: Any) -> None:
 
     The command asks for the settings that the options do not give. It compares all answers with the
     running ROS system, and listens to slow topics for up to 12 s. If an answer does not fit the
-    running system, the file is written and the exit code is 1. If an answer cannot be used, such as
-    a map that does not exist, nothing is written.
+    running system, the file is still written, but the exit code is 1. If an answer cannot be
+    used, such as a map that does not exist, nothing is written.
     """
     from gp_active_sensing.commands.mission_draft import MissionDraft
     from gp_active_sensing.util.files import write_whole

@@ -30,7 +30,7 @@ _set = click.option(
     "overrides",
     multiple=True,
     metavar="KEY=VALUE",
-    help="Key of the configuration section map, for a grid or a table of places. Examples: "
+    help="Set a key of the section `map:`, for a grid or a table of places. Examples: "
     "spacing=0.5, inflation=0.2, distances=ways.csv, 'columns_of=[x=E, y=N]'. May be repeated.",
 )
 
@@ -142,7 +142,8 @@ def validate(file: str, crs: str, overrides: tuple[str, ...]) -> None:
 def show(file: str, out: Path | None, crs: str, overrides: tuple[str, ...]) -> None:
     """Draw a map as a picture.
 
-    Roads are shown with speed limits and directions, places with moves, walls and shores.
+    A map of roads shows speed limits and directions. Any other map shows the places, the moves
+    between them, walls and shores.
     Unreachable parts are red. The picture is drawn with matplotlib (extra [plot]).
     """
     from gp_active_sensing.commands.map_survey import survey_places

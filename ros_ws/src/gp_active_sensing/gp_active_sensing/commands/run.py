@@ -198,9 +198,10 @@ def replay(
     """Replay a recorded bag, without ROS.
 
     BAG is a rosbag2 folder, or a file .mcap or .db3. If the bag has a mission of this package, its
-    decisions are computed again and compared with the recorded ones. Two decisions are equal if
-    they have the same place, and bounds that differ by at most 1e-9. For any other bag, or with
-    another policy or scenario, each decision is compared with the place where the robot went.
+    decisions are computed again and compared with the recorded ones. Two decisions count as
+    equal if they choose the same place and the planner's bounds on its value differ by at most
+    1e-9. For any other bag, or with another policy or scenario, each decision is compared with the
+    place where the robot went.
     """
     from datetime import datetime, timezone
 

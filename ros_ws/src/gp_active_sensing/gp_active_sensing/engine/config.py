@@ -72,7 +72,7 @@ class DriveConfig:
 class BudgetConfig:
     """Limits on the mission. The first limit that is reached ends the mission; null = no limit."""
 
-    readings: int | None = param(None, help="newly observed places", low=1)
+    readings: int | None = param(None, help="largest number of places to observe", low=1)
     metres: float | None = param(None, help="distance driven", unit="m", above=0.0)
     seconds: float | None = param(None, help="time driven", unit="s", above=0.0)
     error: float | dict[str, float] | None = param(  # noqa: RUF009

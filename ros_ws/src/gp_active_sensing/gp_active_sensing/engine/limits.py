@@ -47,8 +47,8 @@ class LimitsConfig:
     )
     start_radius: float | None = param(
         None,
-        help="places within this distance of a probe's start are declared safe. null = 2.5 steps "
-        "of the map",
+        help="places within this distance of a probe's start are declared safe. null = 2.5 times "
+        "the distance between neighbouring places",
         unit="m",
         low=0.0,
     )

@@ -88,7 +88,8 @@ class ExpertConfig(AnswersConfig):
     )
     noise_std: float = param(
         0.1,
-        help="standard deviation of the noise of the answers. Each answer contains this value",
+        help="standard deviation of the noise of answers. Each answer also states this standard "
+        "deviation",
         unit="field unit",
         above=0.0,
         high=_HUGE,

@@ -87,13 +87,13 @@ class MissionConfig:
         True,
         help="true = the first waypoint is sent after the first reading, which may be at any "
         "place. false = the first waypoint is sent at once, for a sensor that measures only at "
-        "waypoints (default of scenarios)",
+        "waypoints (default with a scenario)",
     )
     silent_places: int = param(
         3,
         help="the mission pauses after this number of successive places without a reading. With "
         "several probes, only the probe without readings stops, until its next reading. 0 = never "
-        "(default of scenarios)",
+        "(default with a scenario)",
         low=0,
     )
     coverage: float = param(
@@ -113,8 +113,8 @@ class MissionConfig:
     )
     drive_timeout: float = param(
         120.0,
-        help="time without progress after which a waypoint counts as blocked: the probe comes no "
-        "nearer and reaches no new ground. 0 = never",
+        help="a waypoint counts as blocked if the probe makes no progress for this time: it comes "
+        "no nearer to the waypoint and reaches no new positions. 0 = never",
         unit="s",
         low=0.0,
     )
@@ -141,8 +141,8 @@ class MissionConfig:
     )
     wait_for_absent: float = param(
         600.0,
-        help="several probes: time that idle probes wait for a lost probe with places and budget "
-        "left, before the mission ends. 0 = idle probes do not wait",
+        help="several probes: how long idle probes wait for a lost probe that still has places to "
+        "visit and budget. Then the mission ends. 0 = idle probes do not wait",
         unit="s",
         low=0.0,
     )
@@ -165,8 +165,8 @@ class MissionConfig:
     )
     begin: bool = param(
         True,
-        help="true = decisions begin when the node is active. false = decisions begin with the "
-        "service ~/start; readings are used before",
+        help="take decisions as soon as the node is active. false = decisions begin with the "
+        "service ~/start; earlier readings are also used",
     )
     exit_at_end: bool = param(
         False, help="true = the process ends when the mission is over and all records are written"
@@ -286,7 +286,7 @@ class ActiveSensingConfig:
         help="names of the probes, which are the namespaces of their topics. Empty = one probe "
         "without a namespace. Unset = the number in the scenario, as probe_1, probe_2, …",
     )
-    seed: int = param(0, help="key of every random draw", low=0)
+    seed: int = param(0, help="seed of all random draws", low=0)
     run_dir: str = param(
         "",
         help="directory for journal and records of the mission. Empty = none: a killed mission is "
@@ -308,9 +308,9 @@ class ActiveSensingConfig:
     reading: ReadingConfig = dataclasses.field(default_factory=ReadingConfig)
     readings: dict[str, QuantityConfig] = param(  # noqa: RUF009
         {},
-        help="several quantities by name, in place of reading. Each quantity has the keys of "
-        "reading. The first quantity is the main one: its readings cost the budget and complete a "
-        "visit",
+        help="several quantities by name, in place of the section `reading`. Each has the keys of "
+        "that section. The first quantity is the main one: its readings count against the budget, "
+        "and a visit is complete when it is read",
     )
     pose: PoseConfig = dataclasses.field(default_factory=PoseConfig)
     battery: BatteryConfig = dataclasses.field(default_factory=BatteryConfig)

@@ -132,7 +132,7 @@ class ReadingConfig(StreamConfig):
         None,
         help="readings of one place within this time are averaged. 0 = no average. Unset = one "
         "average for each stay at the place. The variance of that average includes the variation "
-        "of the field along the way",
+        "of the field where the probe moved during the stay",
         unit="s",
         low=0.0,
         high=3600.0,
@@ -185,7 +185,8 @@ class PlannedConfig:
     link: str = param(
         AUTO,
         help="name of a quantity that is read at more places. Its map helps to predict this "
-        "quantity if the readings of both agree. auto = the first quantity; empty = no help",
+        "quantity as far as the readings of the two are correlated. auto = the first quantity; "
+        "empty = none",
     )
     belief: BeliefConfig = dataclass_field(default_factory=BeliefConfig)
 
@@ -227,8 +228,8 @@ class PoseConfig(StreamConfig):
     child_frame: str = param(
         "base_link",
         help="tf: frame of the sensor. With several probes the name of the probe precedes the "
-        "frame, such as probe_1/base_link. With reading.mount_from tf: frame of the pose, if the "
-        "message names no frame",
+        "frame, such as probe_1/base_link. If reading.mount_from is tf: frame of the pose, used "
+        "when the pose message names no frame",
     )
     covariance: str = param(
         "use",
@@ -240,7 +241,8 @@ class PoseConfig(StreamConfig):
     twist_topic: str = param(
         "",
         help="topic of a measured velocity, such as a GPS receiver's Doppler velocity. Below 0.03 "
-        "m/s no metres are charged. Empty = the twist in Odometry, if any",
+        "m/s, movement does not count against the budget of metres. Empty = the twist in "
+        "Odometry, if any",
     )
     twist_type: str = param(
         "geometry_msgs/msg/TwistStamped", help="message type of twist_topic", choices=tuple(TWISTS)
@@ -257,8 +259,9 @@ class PoseConfig(StreamConfig):
     )
     max_ahead: float | None = param(
         10.0,
-        help="a pose stamped later than the node's clock plus this time is rejected (pose_ahead), "
-        "since later poses would seem too old. null or unset = no limit",
+        help="largest time by which a pose's stamp may be ahead of the node's clock. Such a pose "
+        "is rejected (pose_ahead); otherwise the correct poses that follow would seem too old. "
+        "null or unset = no limit",
         unit="s",
         above=0.0,
         high=1e9,

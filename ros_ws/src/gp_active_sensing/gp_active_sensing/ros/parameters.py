@@ -60,8 +60,9 @@ class SimulatorConfig:
     )
     starts: tuple[str, ...] = param(
         (),
-        help="start places of the first probes, or the word random. Without one, the first probe "
-        "starts as in the scenario, and the seed draws the starts of the others",
+        help="start places of the first probes, or the word random. A probe without a start place "
+        "in this list starts as in the scenario if it is the first probe; otherwise its start is "
+        "drawn by the seed",
     )
     silent: str = param(
         "",
@@ -100,9 +101,9 @@ class BagPlayerConfig:
     wait: float = param(30.0, help="longest wait for subscribers", unit="s", low=0.0)
     listener: str = param(
         "",
-        help="name of the node that processes the messages, such as active_sensing. With rate 0 "
-        "its ~/journal sets the pace, or its /diagnostics every second. Its ~/finish is called at "
-        "the end",
+        help="name of the node that processes the messages, such as active_sensing. With rate 0, "
+        "the next message waits until this node reports progress on ~/journal or, without it, on "
+        "/diagnostics. The node's ~/finish is called at the end",
     )
 
 

@@ -79,7 +79,7 @@ class Scenario:
         "scenario", help="name of the scenario, also used in the name of the run directory"
     )
     description: str = param("", help="one or two sentences, for reports")
-    seed: int = param(0, help="key of every random draw", low=0)
+    seed: int = param(0, help="seed of all random draws", low=0)
     traffic: TrafficConfig = dataclasses.field(default_factory=TrafficConfig)
     sensor: SensorConfig = dataclasses.field(default_factory=SensorConfig)
     quantities: dict[str, FurtherField] = dataclasses.field(

@@ -112,8 +112,8 @@ class MapConfig:
     )
     reach: float = param(
         0.0,
-        help="largest driving distance to the next place, across any other places. 0 = the next "
-        "place is adjacent, or only observed places are between",
+        help="largest driving distance to the next place; the probe may pass other places. 0 = "
+        "the next place is a neighbour, or the probe passes only observed places on the way to it",
         unit="m",
         low=0.0,
     )
@@ -211,8 +211,8 @@ class _FileMapConfig(MapConfig):
 class _WithFeatures(MapConfig):
     features: tuple[str, ...] | None = param(
         None,
-        help="roads, points of a file: inputs of the covariance, some of "
-        f"{', '.join(FEATURES)} (points: x, y, z) and the map's own numbers. [{RELATIONAL}] = "
+        help="roads, points of a file: inputs of the covariance function. Possible are "
+        f"{', '.join(FEATURES)} (points: x, y, z) and numeric columns of the map. [{RELATIONAL}] = "
         "coordinates of an embedding of the road graph. null = x and y, and z if heights are known",
         min_items=1,
     )
@@ -231,8 +231,8 @@ class _WithLargest(MapConfig):
 class _WithClimb(MapConfig):
     climb_speed: float | None = param(
         None,
-        help="grid with heights, points of a file: largest vertical speed, up or down. null = only "
-        "`speed` limits it, along the way",
+        help="grid with heights, points of a file: largest vertical speed, up or down. null = no "
+        "separate limit; `speed` counts along the sloping path",
         unit="m/s",
         above=0.0,
     )
@@ -266,8 +266,8 @@ class _Regular(MapConfig):
     origin: tuple[float, float] | None = param(
         None,
         help="line, grid: position of one place. The other places are multiples of the spacing "
-        "away. null = [0, 0], the lower left corner of an outline, or the south-west cell of a "
-        "raster. Areas of a file are centred",
+        "away. null = [0, 0], the lower left corner of an outline, the south-west cell of a "
+        "raster, or the middle of the areas of a file",
         unit="m",
     )
     moves: str = param(
@@ -328,7 +328,7 @@ class PointsConfig(_WithCount):
         "dimension",
     )
     high: tuple[float, ...] = param((), help="points: upper corner of the box")
-    seed: int = param(0, help="points: key of the draw", low=0)
+    seed: int = param(0, help="points: seed of the draw", low=0)
 
     def _problems(self) -> Iterator[str]:
         yield from super()._problems()
@@ -379,8 +379,9 @@ class RoadsConfig(_WithFeatures, _WithLargest, _FileMapConfig):
 
     anchor: float = param(
         MIDDLE,
-        help="roads: point of a segment at which features and kernels place the segment. 0 = "
-        "start, 0.5 = middle, 1 = end (for speeds, which depend on the queue at the end)",
+        help="roads: point of a segment that stands for the whole segment in features and "
+        "kernels. 0 = start, 0.5 = middle, 1 = end (for speeds, which queues before junctions "
+        "cause)",
         low=0.0,
         high=1.0,
     )
@@ -416,16 +417,16 @@ class GridConfig(_Regular, _WithLargest, _FileMapConfig):
     )
     datum: tuple[float, float] | None = param(
         None,
-        help="grid: latitude and longitude of the origin of the map's metres (x east, y north). "
-        "null = the middle of the first file in degrees",
+        help="grid: latitude and longitude of the point x = 0, y = 0 (x east, y north). null = "
+        "the middle of the first file whose coordinates are in degrees",
         unit="degree",
         low=-180.0,
         high=180.0,
     )
     inflation: float = param(
         0.0,
-        help="grid: distance that places and ways keep from shores, fences, obstacles, occupied "
-        "cells and cells without data, such as the radius of the probe",
+        help="grid: distance, such as the radius of the probe, that places and ways keep from "
+        "shores, fences, obstacles, occupied cells and cells without data",
         unit="m",
         low=0.0,
     )

@@ -80,13 +80,13 @@ def distance(
 _positive = click.IntRange(min=1)
 _file = click.Path(path_type=Path, dir_okay=False)
 _OF_BAG = (
-    click.option("--reading-topic", metavar="TOPIC", help="Topic of a bag. Default: /reading."),
+    click.option("--reading-topic", metavar="TOPIC", help="Readings in a bag. Default: /reading."),
     click.option(
         "--reading-field",
         metavar="PATH",
         help="Path of the value in the message, such as twist.twist.linear.x",
     ),
-    click.option("--pose-topic", metavar="TOPIC", help="Topic of a bag. Default: /pose."),
+    click.option("--pose-topic", metavar="TOPIC", help="Poses in a bag. Default: /pose."),
 )
 _OPTIONS = (
     click.option(
@@ -103,7 +103,10 @@ _OPTIONS = (
     click.option("--inducing", type=_positive, metavar="N", help="Inducing points of each kernel."),
     click.option("--batch", type=_positive, metavar="N", help="Rows of a mini-batch."),
     click.option(
-        "--iterations", type=_positive, metavar="N", help="Largest number of steps of a stage."
+        "--iterations",
+        type=_positive,
+        metavar="N",
+        help="Largest number of optimisation steps for each share of --stages.",
     ),
     click.option("--restarts", type=_positive, metavar="N", help="Starting points of each kernel."),
     click.option(
@@ -121,7 +124,7 @@ _OPTIONS = (
         "--refit",
         type=_positive,
         metavar="N",
-        help="Fit the best kernels again with N inducing points. --top is their number (default: "
+        help="Fit the best kernels again with N inducing points. --top sets how many (default: "
         "10).",
     ),
     click.option("--jobs", type=_positive, metavar="N", help="Processes. Default: 1."),

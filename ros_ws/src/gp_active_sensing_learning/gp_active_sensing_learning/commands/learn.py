@@ -78,7 +78,8 @@ def _deviation(context: click.Context, parameter: click.Parameter, value: float 
     type=click.Choice(("grid", "paper", "point")),
     default="grid",
     show_default=True,
-    help="Candidates around the estimate ℓ*: log-spaced (grid); 1, 4, … 14 ℓ* (paper); ℓ* (point).",
+    help="Candidate length-scales from the estimate ℓ*: grid = log-spaced around ℓ*; paper = the "
+    "multiples 1, 4, 6, 8, 10, 12 and 14 of ℓ*; point = only ℓ*.",
 )
 @click.option("--per-feature", is_flag=True, help="Learn a length-scale for each feature.")
 @click.option(
@@ -133,14 +134,16 @@ def learn(
     """Learn length-scales, or kernels, from earlier readings.
 
     The command prints a section `belief:` with length-scales, signal and noise. If places were read
-    several times, or --noise is given, it also learns the variation without spatial correlation.
+    several times, or --noise is given, it also learns the part of the variation that is not
+    correlated between places.
 
     With --kernels the command learns a belief over kernels, and writes a model for the key
     belief.model. The commands `model …` show this model and predict with it.
 
-    DATA is a run directory, a scenario whose field is read, or a CSV file with values at places, or
-    at x and y, of the map of --scenario or --map. With --kernels, DATA may also be a bag on such a
-    map, a CSV file without a map (--inputs), or a CSV file with a column for each place of the map.
+    DATA is a run directory, a scenario (its field is read), or a CSV file. Each row of the CSV file
+    has a value and the name of a place, or its x and y; --scenario or --map gives the map. With
+    --kernels, DATA may also be a bag that was recorded on that map, a CSV file that needs no map
+    (see --inputs), or a CSV file with one column for each place.
     """
     options = KernelOptions(**kernel_words)
     options_given: dict[str, Any] = {

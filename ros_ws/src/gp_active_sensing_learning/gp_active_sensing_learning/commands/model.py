@@ -49,7 +49,7 @@ def _places(command: Callable[..., Any]) -> Callable[..., Any]:
 
 @click.group()
 def model() -> None:
-    """Show, prune and predict with learned kernels."""
+    """Show and prune learned kernels, and predict with them."""
 
 
 @model.command()
@@ -87,8 +87,9 @@ def predict(
 ) -> None:
     """Predict the field at the rows of a CSV file.
 
-    ROWS has a column for each input of the model. The table in --out adds the columns mean and std
-    of the field, and reading_std of a new reading.
+    ROWS has a column for each input of the model. The table in --out has three more columns: mean
+    and std (estimate of the field and its standard deviation), and reading_std (standard deviation
+    of a new reading).
     """
     from rich.console import Console
 

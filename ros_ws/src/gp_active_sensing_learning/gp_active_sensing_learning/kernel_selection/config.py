@@ -37,7 +37,8 @@ class VbksConfig:
     rate: float = param(0.02, help="step of Adam for logarithms and scaled inputs", above=0.0)
     hyperparameters: str = param(
         "full",
-        help="q(θ): full, a Gaussian with full covariance; point, one value (C_θ = 0)",
+        help="distribution q(θ) of the hyperparameters: full = a Gaussian with full covariance; "
+        "point = one value (C_θ = 0)",
         choices=("full", "point"),
     )
     restarts: int = param(
@@ -55,16 +56,20 @@ class VbksConfig:
     )
     prior_std: float = param(
         1.0,
-        help="s of p(g) = N(0, s²I). A larger s lets the belief over kernels move farther from "
-        "uniform",
+        help="prior standard deviation s of the kernels' scores g: p(g) = N(0, s²I). A larger s "
+        "lets the belief over kernels move farther from uniform",
         above=0.0,
         high=1000.0,
     )
-    samples: int = param(2000, help="samples of q(g), for the kernel belief", low=2)
+    samples: int = param(
+        2000,
+        help="number of samples of the scores g from which the belief over kernels is computed",
+        low=2,
+    )
     theta_samples: int = param(
         16,
-        help="samples of q(θ) for a local ELBO. Few rows get more samples. Samples times rows stay "
-        "below a million",
+        help="samples of q(θ) for a local ELBO. If there are few rows, more samples are drawn. "
+        "Samples times rows stay below a million",
         low=2,
     )
     evaluate_every: int = param(100, help="steps between estimates of the bound", low=1)
@@ -85,14 +90,16 @@ class VbksConfig:
     )
     centre: bool = param(
         True,
-        help="true = inputs and outputs are shifted and scaled. false = they are only scaled, if 0 "
-        "has a meaning",
+        help="true = inputs and outputs are shifted and scaled. false = they are only scaled, for "
+        "data in which 0 has a meaning",
     )
     memory: float = param(
         1.0, help="approximate limit of all arrays together", unit="GB", above=0.0
     )
     device: str = param("auto", help="device of the computation", choices=("auto", "cpu", "cuda"))
-    seed: int = param(0, help="key of the draws of rows, starts and samples", low=0, high=2**63 - 1)
+    seed: int = param(
+        0, help="seed of the draws of rows, starts and samples", low=0, high=2**63 - 1
+    )
 
     def natural_step(self, inducing: int) -> float:
         """Return the step size of the natural gradient of q(u), at most 0.5.

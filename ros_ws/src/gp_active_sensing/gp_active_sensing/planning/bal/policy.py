@@ -77,12 +77,15 @@ class Bal:
         low=1,
     )
     alpha: float = param(
-        0.1, help="gap between the bounds at which the search ends", unit="nat", low=0.0
+        0.1,
+        help="the search ends when the gap between the bounds is at most this value",
+        unit="nat",
+        low=0.0,
     )
     discretisation: str = param(
         "cells",
-        help="possible readings at a place: cells of equal probability, or the truncated random "
-        "draws of the paper",
+        help="possible readings at a place: cells = intervals of equal probability; draws = "
+        "truncated random draws, as in Hoang et al. (2014)",
         choices=("cells", "draws"),
     )
     tau: float | None = param(
@@ -93,15 +96,16 @@ class Bal:
     )
     search: str = param(
         "gap",
-        help="order in which states are expanded: gap = the state that causes the gap at the root; "
-        "published = the largest lower bound; exhaustive = every state (slow, for reference)",
+        help="state that is expanded first: gap = the state that contributes most to the gap of "
+        "the decision; published = the state with the largest lower bound; exhaustive = every "
+        "state (slow, for reference)",
         choices=tuple(SEARCHES),
     )
     bounds: str = param(
         "tight",
-        help="bounds of a state before its expansion: chain = by the chain rule; tight = also by "
-        "the variance before the last reading (cells only); constant = between the entropies of "
-        "noise and prior (draws only)",
+        help="bounds of a state that is not yet expanded: chain = from the chain rule of entropy; "
+        "tight = also from the variance of the last reading (cells only); constant = the "
+        "entropies of the noise and of the prior (draws only)",
         choices=("tight", "chain", "constant"),
     )
     loosening: float = param(

@@ -80,7 +80,7 @@ class Schedule:
     scale: float = param(
         1.0, help="divisor of β_t. The theory needs 1; 5 does well in experiments", above=0.0
     )
-    beta: float = param(4.0, help="constant: value of β_t before scale", low=0.0)
+    beta: float = param(4.0, help="constant: value of β_t before the division by scale", low=0.0)
     dimension: int | None = param(None, help="compact: dimension d of the region", low=1)
     extent: float | None = param(
         None,

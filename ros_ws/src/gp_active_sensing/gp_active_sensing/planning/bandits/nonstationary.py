@@ -40,8 +40,8 @@ class Stepwise:
 
     step: float = param(
         1.0,
-        help="duration of one step in the policy's other parameters, such as the usual time "
-        "between decisions",
+        help="length of the time step in which the policy's other parameters count, such as the "
+        "usual time between decisions",
         unit="s",
         above=0.0,
     )

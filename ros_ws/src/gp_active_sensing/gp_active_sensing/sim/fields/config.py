@@ -81,8 +81,8 @@ class FieldConfig:
     )
     time_scale: float | None = param(
         None,
-        help="time after which values of the draw have a correlation of 0.61. null = the draw does "
-        "not change in time (gp)",
+        help="time after which the values have a correlation of 0.61 with their earlier values "
+        "(gp). null = the draw does not change",
         unit="s",
         above=0.0,
     )
@@ -94,8 +94,8 @@ class FieldConfig:
     )
     file: str | None = param(
         None,
-        help="CSV file or SUMO's edgeData as .xml, .xml.gz (table), or .asc or .tif file (raster): "
-        "the name of a shipped file, or a path",
+        help="name of a shipped file, or a path. table: a CSV file, or SUMO's edgeData (.xml, "
+        ".xml.gz). raster: a .asc or .tif file",
     )
     id_column: str = param("id", help="column with the names of the places (table)")
     value_column: str = param(
@@ -109,14 +109,15 @@ class FieldConfig:
     )
     time_column: str = param(
         "",
-        help="column with the times, in seconds or as dates (2026-05-01T12:00:00Z), of a table "
-        'with a line for each time and a column for each place. "" = the table has a line for each '
-        "place (table)",
+        help="for a table with a line for each time and a column for each place: name of the "
+        'column with the times, in seconds or as dates (2026-05-01T12:00:00Z). "" = the table has '
+        "a line for each place",
     )
     between: str = param(
         "step",
-        help="change of the values with time (table): step = constant within a time slot; linear = "
-        "linear between the middles of two slots, or between two lines with a time_column",
+        help="value between two slots (table): step = the value of the slot; linear = "
+        "interpolated between the middles of two slots or, if time_column is set, between two "
+        "lines",
         choices=("step", "linear"),
     )
     start_time: float | None = param(

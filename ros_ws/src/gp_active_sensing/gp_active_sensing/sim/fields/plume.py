@@ -79,7 +79,11 @@ class PlumeConfig:
         3600.0, help="duration of a whole swing, there and back", unit="s", above=0.0
     )
     size: float = param(
-        10.0, help="standard deviation of a new puff", unit="m", above=0.0, high=1e9
+        10.0,
+        help="width (standard deviation) of each puff when the source emits it",
+        unit="m",
+        above=0.0,
+        high=1e9,
     )
     diffusivity: float = param(
         1.0, help="diffusivity, by which puffs spread", unit="m²/s", low=0.0, high=1e9
