@@ -60,7 +60,8 @@ _PURPOSES = {
 def _list_by_purpose(found: list[dict[str, Any]]) -> None:
     from gp_active_sensing.planning import DEFAULT_POLICY
 
-    left = {policy["name"]: _plain(policy["help"]) for policy in found}
+    left = {policy["name"]: _CITED.sub("", _plain(policy["help"])) for policy in found}
+    left["ucb_pe"] = "Another name of ucb_dpp_max."
     for purpose, names in {
         **_PURPOSES,
         "Use a policy of another program or package": " ".join(left),
@@ -73,6 +74,10 @@ def _list_by_purpose(found: list[dict[str, Any]]) -> None:
             default = " (default)" if name == DEFAULT_POLICY["name"] else ""
             click.echo(f" {text}{default}")
     click.echo("Parameters of a policy: gp-active-sensing policies NAME")
+
+
+_CITED = re.compile(r" \[[A-Z]\w+\d{4}[^]]*\]\.?$")
+"""Citation at the end of a line."""
 
 
 def _plain(text: str) -> str:

@@ -154,7 +154,7 @@ def expected_entropy(
 
 @dataclass(frozen=True)
 class MaxEntropy(Greedy):
-    """Largest entropy of the next reading, ``argmax_x H[Z_x | z_D]``.
+    """Policy that chooses the place with the most uncertain reading, ``argmax_x H[Z_x | z_D]``.
 
     For several quantities, the score is a weighted sum over the quantities. For one quantity,
     policy bal with horizon 1 makes the same choice. [Hoang2014, Eq. 6 at the last stage]
@@ -175,7 +175,7 @@ class MaxEntropy(Greedy):
 
 @dataclass(frozen=True)
 class Apgd(Greedy):
-    """A-priori greedy design: largest expected entropy under the belief at the first decision.
+    """As policy ie, with the belief that it had at the first decision (a-priori greedy design).
 
     ``argmax_x Σ_λ b_0(λ) H[Z_{S∪{x}} | z_D0, λ]`` for the places S that have been visited since the
     first decision. z_D0 are the earlier readings. The policy's state has the weights b_0(λ) at the
@@ -197,7 +197,7 @@ class Apgd(Greedy):
 
 @dataclass(frozen=True)
 class MutualInformation(Greedy):
-    r"""Largest information of a reading about the unobserved places. [Krause2008].
+    r"""Policy that chooses the reading with the most information about the unobserved places.
 
     .. math:: \arg\max_x \sum_\lambda b(\lambda) \big( H[Z_x | z_D, \lambda]
         - H[Z_x | Z_{X \setminus (D \cup x)}, \lambda] \big)
@@ -206,7 +206,7 @@ class MutualInformation(Greedy):
     uncertainty that readings at all other unobserved places would leave. The score ignores
     information about the hyperparameters λ, and may be negative. On a large map, the second term
     uses only the `neighbourhood` places that are most correlated with x. The score is then a lower
-    bound.
+    bound. [Krause2008]
     """
 
     unit = "nat"
@@ -309,7 +309,7 @@ class _ReadingVariances:
 
 @dataclass(frozen=True)
 class IntegratedVariance:
-    r"""Largest expected reduction of the mean variance of the map. [Cohn1996; Sacks1989].
+    r"""Policy that chooses the reading which most reduces the mean variance of the map.
 
     .. math:: \arg\max_x \sum_\lambda b(\lambda)
         \frac{\sum_p w_p \operatorname{Cov}_\lambda(f_p, f_x | z_D)^2}
@@ -318,7 +318,7 @@ class IntegratedVariance:
     The weights w_p of the places come from the map (`map.weights`) and are equal by default. The
     unit of the score is the square of the unit of the readings. The score ignores information about
     the hyperparameters λ. For several quantities, the score is the reduction of the weighted mean
-    of their relative variances.
+    of their relative variances. [Cohn1996; Sacks1989]
     """
 
     several: ClassVar[bool] = True

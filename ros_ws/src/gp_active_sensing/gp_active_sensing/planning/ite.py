@@ -68,7 +68,9 @@ class _Progress:
 
 @dataclass(frozen=True)
 class ExplicitExploration:
-    r"""Independent tests that find the length-scale, followed by policy `apgd`. [Krause2007, ITE].
+    r"""Policy that first tests which length-scale is right, and then chooses as `apgd`.
+
+    The policy is ITE of [Krause2007].
 
     The tests are a binary search over the sorted length-scales. Each test separates two
     neighbouring length-scales. The probe observes nearly independent pairs of places whose

@@ -178,7 +178,7 @@ class _Layer:
 
 @dataclass(frozen=True)
 class Lawnmower(RoutePolicy):
-    """Survey along evenly spaced rows, back and forth, independent of the readings.
+    """Survey along evenly spaced rows, planned once and independent of the readings.
 
     The first decision chooses rows for the remaining budget, including the drive to the end place.
     The rows minimise the mean distance from a place of the map to the nearest row. The probe

@@ -82,7 +82,7 @@ class FarthestPoints:
 
 @dataclass(frozen=True)
 class Spread(RoutePolicy):
-    """Visits of places with large mutual distances, in the order of a short tour.
+    """Short tour of places that are far from each other, independent of the readings.
 
     The first place is the place of the probe. Each further place is farthest from all earlier and
     all observed places (see `FarthestPoints`). Bisection finds the largest number of places whose

@@ -47,7 +47,7 @@ _AT_ONCE, _PASS = "the best place for its way", "the next pass"
 
 @dataclass(frozen=True)
 class Tour:
-    r"""Route that uses the whole remaining budget and gives the best predicted map.
+    r"""Route for the whole remaining budget, with the smallest predicted error of the final map.
 
     The value of a route that observes the places A is the reduction of the map's mean variance,
 

@@ -36,7 +36,7 @@ _ANY = 2**62
 
 @dataclass(frozen=True)
 class Bal:
-    r"""Policy that looks N' readings ahead and chooses the most informative next place.
+    r"""Policy that chooses the most informative place, looking several readings ahead.
 
     The value V_n of stage n is the joint entropy of the remaining readings, given the earlier
     readings z_D [Hoang2014, Eq. 6],

@@ -114,9 +114,10 @@ def log_expected_improvement(u: FloatArray, std: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True)
 class ExpectedImprovement(Improvement, Bandit):
-    """Policy that chooses the largest expected improvement, ``argmax_x E[max(f(x) - m, 0)]``.
+    """Policy that chooses the largest expected improvement on the best value so far.
 
-    m is the incumbent plus the margin. The default margin is 0. [Mockus1978; Srinivas2010, Sec. 6]
+    The place is ``argmax_x E[max(f(x) - m, 0)]``. m is the incumbent plus the margin. The default
+    margin is 0. [Mockus1978; Srinivas2010, Sec. 6]
     """
 
     def scores(self, view: View, belief: Belief, rng: np.random.Generator) -> FloatArray:
@@ -126,11 +127,12 @@ class ExpectedImprovement(Improvement, Bandit):
 
 @dataclass(frozen=True)
 class ProbabilityOfImprovement(Improvement, Bandit):
-    """Policy that chooses the most probable improvement, ``argmax_x Pr{f(x) > m}``.
+    """Policy that chooses the most probable improvement on the best value so far.
 
-    The probability is ``Φ(u)`` with ``u = (μ - m)/σ``. m is the incumbent plus the margin. The
-    default margin is a quarter of the noise's standard deviation. Without a margin, the policy
-    chooses the incumbent's place forever. [Mockus1989; Srinivas2010, Sec. 6]
+    The place is ``argmax_x Pr{f(x) > m}``. The probability is ``Φ(u)`` with ``u = (μ - m)/σ``. m is
+    the incumbent plus the margin. The default margin is a quarter of the noise's standard
+    deviation. Without a margin, the policy chooses the incumbent's place forever. [Mockus1989;
+    Srinivas2010, Sec. 6]
     """
 
     noise_share: ClassVar[float] = 0.25
@@ -275,10 +277,10 @@ class MaximumEstimate(Incumbent):
 
 @dataclass(frozen=True)
 class Est(MaximumEstimate, Bandit):
-    """Policy that chooses the place most likely to reach m̂, ``argmin_x (m̂ - μ(x))/σ(x)``.
+    """Policy that chooses the place most likely to reach the estimated maximum of the field.
 
-    m̂ is the estimated maximum of the field. The chosen place also has the largest ``μ + √β_t σ``
-    for ``√β_t = min_x (m̂ - μ)/σ``. [Wang2016]
+    The place is ``argmin_x (m̂ - μ(x))/σ(x)`` for the estimated maximum m̂. The chosen place also
+    has the largest ``μ + √β_t σ`` for ``√β_t = min_x (m̂ - μ)/σ``. [Wang2016]
     """
 
     def scores(self, view: View, belief: Belief, rng: np.random.Generator) -> FloatArray:
@@ -288,7 +290,7 @@ class Est(MaximumEstimate, Bandit):
 
 @dataclass(frozen=True)
 class Thompson(Bandit):
-    """Policy that draws a field from the belief, and chooses the place of its maximum.
+    """Policy that draws a field from the belief and chooses the highest place of this field.
 
     First a hyperparameter candidate is drawn with a probability equal to its weight. Then the field
     is drawn, given this candidate. The draw ignores pending places. [Thompson1933; Russo2014]

@@ -195,12 +195,15 @@ class DppMax(Dpp):
 
 @dataclass(frozen=True)
 class UcbDppMax(BySchedule, DppMax):
-    """UCB-PE: `DppMax` with the confidence widths of GP-UCB. [Contal2013; Kathuria2016, Alg. 2]."""
+    """UCB-PE: one robot as gp_ucb; the others go to uncertain places that may be the highest.
+
+    [Contal2013; Kathuria2016, Algorithm 2]
+    """
 
 
 @dataclass(frozen=True)
 class EstDppMax(ByEstimate, DppMax):
-    """EST-PE: `DppMax` with the confidence widths of EST. [Kathuria2016, Algorithm 2]."""
+    """EST-PE: as ucb_dpp_max, with the confidence bounds of est. [Kathuria2016, Algorithm 2]."""
 
 
 @dataclass(frozen=True)
@@ -223,9 +226,9 @@ class DppSample(Dpp):
 
 @dataclass(frozen=True)
 class UcbDppSample(BySchedule, DppSample):
-    """`DppSample` with the confidence widths of GP-UCB. [Kathuria2016, Theorem 3.4]."""
+    """As ucb_dpp_max, with the places of the other robots drawn. [Kathuria2016, Theorem 3.4]."""
 
 
 @dataclass(frozen=True)
 class EstDppSample(ByEstimate, DppSample):
-    """`DppSample` with the confidence widths of EST. [Kathuria2016, Theorem 3.4]."""
+    """As ucb_dpp_sample, with the confidence bounds of est. [Kathuria2016, Theorem 3.4]."""

@@ -147,7 +147,7 @@ class Schedule:
 
 @dataclass(frozen=True)
 class GpUcb(Schedule, Bandit):
-    """Policy that chooses the largest upper bound, ``argmax_x μ(x) + √β_t σ(x)``.
+    """Policy that chooses the largest upper confidence bound, ``argmax_x μ(x) + √β_t σ(x)``.
 
     A regret bound holds with probability 1 - δ; see `regret_bound`. [Srinivas2010, Eq. 6]
     """

@@ -94,10 +94,11 @@ class ForgettingUcb(Stepwise, GpUcb):
 
 @dataclass(frozen=True)
 class TvGpUcb(ForgettingUcb):
-    """GP-UCB under the kernel ``k(x, x') (1 - ε)^(|t - t'| / 2)``, with t in steps.
+    """As gp_ucb, for a field of which a fraction ε is new after each step.
 
-    After each step the field f becomes ``√(1-ε) f + √ε g``, where g is an independent field
-    with the same prior. [Bogunovic2016; Mauduit2025, Eq. 8]
+    The kernel is ``k(x, x') (1 - ε)^(|t - t'| / 2)``, with t in steps. After each step the field f
+    becomes ``√(1-ε) f + √ε g``, where g is an independent field with the same prior.
+    [Bogunovic2016; Mauduit2025, Eq. 8]
     """
 
     epsilon: float = param(
@@ -115,7 +116,7 @@ class TvGpUcb(ForgettingUcb):
 
 @dataclass(frozen=True)
 class SwGpUcb(ForgettingUcb):
-    """GP-UCB that uses only the readings of the last `window` steps. [Zhou2021]."""
+    """As gp_ucb, with the readings of the last `window` steps only. [Zhou2021]."""
 
     kind: ClassVar[str] = "window"
     window: float = param(
@@ -133,17 +134,18 @@ class SwGpUcb(ForgettingUcb):
 
 @dataclass(frozen=True)
 class RGpUcb(SwGpUcb):
-    """GP-UCB that drops all readings every `window` steps. [Bogunovic2016; Zhou2021]."""
+    """As gp_ucb, with a new start every `window` steps. [Bogunovic2016; Zhou2021]."""
 
     kind: ClassVar[str] = "restart"
 
 
 @dataclass(frozen=True)
 class WGpUcb(ForgettingUcb):
-    """GP-UCB with the noise variance ``σ² γ^(-a)`` for a reading of age a [steps].
+    """As gp_ucb, with less weight for older readings.
 
-    The mean solves the weighted regression ``argmin_f Σ_i w_i (y_i - f(x_i))² + λ ‖f‖²`` with
-    ``λ = σ²`` and the weights ``w_i = γ^a``. [Deng2022; Mauduit2025, Eq. 9]
+    A reading of age a in steps has the noise variance ``σ² γ^(-a)``. The mean solves the weighted
+    regression ``argmin_f Σ_i w_i (y_i - f(x_i))² + λ ‖f‖²`` with ``λ = σ²`` and the weights
+    ``w_i = γ^a``. [Deng2022; Mauduit2025, Eq. 9]
     """
 
     gamma: float = param(0.98, help="weight γ of a reading one step old", above=0.0, high=0.999999)
@@ -208,7 +210,7 @@ def sparq_beta(information: float, delta: float, norm: float) -> float:
 
 @dataclass(frozen=True)
 class SparqGpUcb(Stepwise, Bandit):
-    """GP-UCB with recent readings and with fresh answers of an expert.
+    """As gp_ucb, with recent readings and with fresh answers of an expert.
 
     A reading of age a in steps has the noise variance ``σ² (a² + 1)``. Readings with a noise
     variance above ``σ² log t`` are dropped. The newest reading is always kept. Before decision t,

@@ -115,12 +115,12 @@ class Hallucination(Batch):
 
 @dataclass(frozen=True)
 class GpBucb(BySchedule, Hallucination):
-    """GP-BUCB: `Hallucination` with the confidence widths of GP-UCB. [Desautels2014]."""
+    """GP-BUCB: as gp_ucb, and places of other robots count as observed. [Desautels2014]."""
 
 
 @dataclass(frozen=True)
 class BEst(ByEstimate, Hallucination):
-    """B-EST: `Hallucination` with the confidence widths of EST. [Kathuria2016, Theorem 3.2].
+    """B-EST: as est, and places of other robots count as observed. [Kathuria2016, Theorem 3.2].
 
     The confidence width is ``√β_t = min_x (m̂ - μ_fb(x))/σ_{t-1}(x)`` for the estimated maximum m̂.
     """
@@ -128,12 +128,14 @@ class BEst(ByEstimate, Hallucination):
 
 @dataclass(frozen=True)
 class LpUcb(BySchedule, Batch):
-    """Policy that chooses the largest ``g(f⁺(x)) Π_j φ(x; x_j)``, given the earlier members x_j.
+    """As gp_ucb; the upper bound is reduced near the places of other robots.
 
-    g is the softplus function of the standardised upper bound f⁺. φ(x; x_j) is the probability that
-    the maximum is at least as far from x_j as x is. The probability is ``φ = ½ erfc(-z)`` with
-    ``z = (S ‖x - x_j‖ - M + μ(x_j)) / √(2σ²(x_j))``. M is the best reading. S is the largest slope
-    of the mean between neighbouring places. [Gonzalez2016, Secs. 3-4]
+    Given the earlier members x_j of a batch, the policy chooses the largest
+    ``g(f⁺(x)) Π_j φ(x; x_j)`` (local penalisation). g is the softplus function of the standardised
+    upper bound f⁺. φ(x; x_j) is the probability that the maximum is at least as far from x_j as x
+    is. The probability is ``φ = ½ erfc(-z)`` with ``z = (S ‖x - x_j‖ - M + μ(x_j)) / √(2σ²(x_j))``.
+    M is the best reading. S is the largest slope of the mean between neighbouring places.
+    [Gonzalez2016, Secs. 3-4]
     """
 
     def choose(self, start: Start, size: int, rng: np.random.Generator) -> list[int]:
