@@ -118,7 +118,7 @@ class DatedReadings:
         Arguments are as in `Belief.amend`. Values are transformed.
 
         Returns:
-            The slot; None if the slot was dropped, so that the belief uses neither reading.
+            The slot; None if the slot was dropped. The belief then uses neither reading.
         """
         slot = self._index.get(self._key(place, before[2]))
         self.newest = max(self.newest, seconds)

@@ -307,7 +307,7 @@ class PredictionCache:
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return ``Σ W²`` and ``Wᵀ v`` (L, n) and ``Wᵀ U`` (L, n, q) for the W that `of` returns.
 
-        Rows are always added in the same order, so that the result is the same to the bit. A new
+        Rows are always added in the same order: the result is reproducible to the bit. A new
         row costs O(L n). Arguments are as in `of`.
         """
         W, R = self.of(factor, cross), factor.rows
