@@ -394,7 +394,7 @@ class GraphTopology(Topology):
         self._entry = tuple(entry) if entry is not None else (Cost(0.0, 0.0),) * self.n
 
     def without(self, gone: Collection[tuple[int, int]]) -> GraphTopology:
-        """Return the same map without some moves (from, to)."""
+        """Return the same map without the moves `gone` (from, to)."""
         other = copy.copy(self)
         kept = [list(out) for out in self._moves]
         for a in {a for a, _ in gone}:

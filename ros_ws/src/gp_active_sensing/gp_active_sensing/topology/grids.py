@@ -1,7 +1,7 @@
 """Maps of generated places: points, a line, and grids on areas, occupancy grids or rasters.
 
 Places on an occupancy grid or a raster form a lattice with the user's spacing. The lattice is fixed
-in the map's frame and does not depend on which cells the map has. When an occupancy grid grows,
+in the map's frame and does not depend on the extent of the grid. When an occupancy grid grows,
 shifts or turns, its earlier places therefore stay the same.
 """
 
@@ -765,7 +765,7 @@ def of_occupancy(config: OccupancyConfig, path: Path, base_dir: Path | None) -> 
 # -- lost ground -----------------------------------------------------------------------------------
 
 _LEAST = 0.01
-"""A loss of ground or places is reported if it is at least this fraction."""
+"""A loss of at least this fraction of the free ground or of the places is reported."""
 _FINER = (0.8, 0.65, 0.5, 0.35, 0.25)
 """Ratios of a smaller spacing to the present one; they are tried in turn to keep lost places."""
 

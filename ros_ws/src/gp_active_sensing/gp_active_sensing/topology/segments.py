@@ -84,7 +84,7 @@ _U_TURN_ANGLE = math.radians(150.0)
 
 
 def successors_of(segments: Sequence[Segment], u_turns: str) -> list[list[int]]:
-    """Return lists (n,) of the indices of the segments that may follow each segment.
+    """Return, for each of the n segments, the indices of the segments that may follow it.
 
     A segment may list its successors. Without a list, every segment that starts at its end may
     follow. `u_turns` is one of `U_TURNS` and restricts U-turns.

@@ -14,7 +14,7 @@ from gp_active_sensing.types import FloatArray
 _WIDEST = 2.0
 """Half the width of the widest doorway, as a multiple of the length of the move through it."""
 _STEPS = 16
-"""Number of points on each side of a move that are checked for a wall beside a doorway."""
+"""Number of points that are checked for a wall on each side of a move."""
 _ALONG = (0.5, 0.3, 0.7, 0.1, 0.9)
 """Positions on a move that are checked for a doorway, as fractions of the move's length."""
 _SAME = 1.0

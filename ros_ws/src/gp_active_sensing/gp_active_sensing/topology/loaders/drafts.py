@@ -238,7 +238,7 @@ class Drafts:
         return tuple(points)
 
     def wkt(self, text: Any, key: str, where: str) -> tuple[Point, ...]:
-        """Return the points of a LineString or its text; count anything else as a problem."""
+        """Return the points of a LineString or of its WKT; count anything else as a problem."""
         import numpy as np
         import shapely
 

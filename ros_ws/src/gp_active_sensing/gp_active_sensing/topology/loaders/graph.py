@@ -120,8 +120,9 @@ def road_map_of(graph: Any, *, name: str = "", crs: str = "") -> RoadMap:
     """Return the road map of a graph of networkx or osmnx.
 
     Nodes have x and y, lon and lat, or pos. A directed edge is a segment. An undirected edge is a
-    segment in each direction. With `oneway`, it is one segment from `from` to `to`. An edge without
-    `length` [m] has the length of its line. `name` or `crs` "" = the value in the graph.
+    segment in each direction, or with `oneway` one segment from its node `from` to its node `to`.
+    An edge without `length` [m] has the length of its line. If `name` or `crs` is "", the graph's
+    value is used.
 
     Raises:
         MapError: all problems, each with its node or edge.
@@ -162,7 +163,7 @@ def road_map_of(graph: Any, *, name: str = "", crs: str = "") -> RoadMap:
 
 
 def _at_one_place(nodes: Mapping[str, Point], edges: Iterable[_Edge]) -> list[str]:
-    """Return a problem for each pair of nodes at one position that no edge of length 0 joins."""
+    """Return a problem for each two nodes at one position that are not joined by an edge of 0 m."""
     places: dict[Point, list[str]] = defaultdict(list)
     for node, point in nodes.items():
         places[point].append(node)

@@ -387,7 +387,7 @@ class RasterCells:
 
     @cached_property
     def cell(self) -> tuple[float, float]:
-        """Width and height of a cell in the middle of the data, in metres of the map."""
+        """Width and height [m] of a cell in the middle of the data, in the map's frame."""
         middle = 0.5 * (self.corners.min(axis=0) + self.corners.max(axis=0))
         step = 1e-3 * max(float(np.ptp(self.corners, axis=0).max()), 1e-3)
         at = self.cells_of(middle + step * np.array([(0.0, 0.0), (1.0, 0.0), (0.0, 1.0)]))

@@ -91,7 +91,7 @@ class Sites:
 
 
 class PlaceTable(NamedTuple):
-    """Table of places as text, with the position of each row in the file; `crs` "" = not known."""
+    """Table of places; a row has its position in the file and its cells; `crs` "" = not known."""
 
     header: Sequence[str]
     rows: Iterable[tuple[int | str, Sequence[str]]]

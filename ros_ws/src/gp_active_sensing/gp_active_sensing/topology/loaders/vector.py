@@ -47,7 +47,7 @@ _DRAWN = ("tessellate", "extrude", "visibility")
 _DRAWN_SHAPES = re.compile(
     rb"<(?:\w+:)?(Point|LineString|LinearRing|Polygon|Track|LatLonQuad)[\s/>]"
 )
-"""Pattern of tags of shapes in KML."""
+"""Pattern of the XML tags of shapes in KML."""
 _NO_TAGS = re.compile(rb"<!--.*?-->|<!\[CDATA\[.*?\]\]>", re.DOTALL)
 """Comments and texts of XML, which may contain words that look like tags."""
 _UNDEFINED = ("ENGCRS", "LOCAL_CS", "ENGINEERINGCRS")
