@@ -158,7 +158,7 @@ class FreeGround:
         return other
 
     def in_sight(self, start: FloatArray, ends: FloatArray) -> BoolArray:
-        """Return flags (m,): True if the line from `start` to that one of `ends` (m, 2) [m] is free."""
+        """Return flags for `ends` (m, 2) [m]: True if the line from `start` to it is free."""
         points = np.vstack([start[None, :2], ends[:, :2]])
         pairs = np.column_stack([np.zeros(len(ends), np.int64), np.arange(1, len(points))])
         return self.passable(points, pairs)
@@ -188,7 +188,7 @@ _NEAREST, _FARTHEST = 0.01, 1e6
 HAIR = 1e-6
 """Distance from a cell's edge up to which a point also touches the neighbouring cell [cells]."""
 _SIDES = HAIR * np.array([(1.0, 1.0), (1.0, -1.0), (-1.0, 1.0), (-1.0, -1.0)])
-"""Offsets [cells] from a point to four points that are, together, in all cells that it touches."""
+"""Offsets [cells] of the four points that are tested to find all cells that a point touches."""
 _AT_ONCE = 1 << 21
 """Largest number of cells that are looked up in one step."""
 

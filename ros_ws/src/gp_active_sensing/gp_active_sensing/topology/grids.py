@@ -495,7 +495,7 @@ def usual_map(
 ) -> tuple[float, Places]:
     """Return the default spacing of a map on an occupancy grid [m], and that map.
 
-    The default is the round spacing whose number of places is nearest to `USUAL_PLACES`, but at
+    The default is the round spacing whose number of places is nearest to `USUAL_PLACES`. It is at
     least the width of a cell. The places are counted, since walls and doors remove more places than
     their area suggests. `build` makes the map with a spacing.
 

@@ -329,7 +329,7 @@ VERSION = 2
 FLOOR = 0.01
 """Smallest weight of a link, relative to the median of the weights above zero."""
 EXACT = 3000
-"""The paths of all pairs are computed for at most this many places."""
+"""The paths between all pairs of places are computed up to this number of places."""
 LANDMARKS = 600
 """Number of landmark places in the embedding of a map with more than `EXACT` places."""
 KEPT = 300

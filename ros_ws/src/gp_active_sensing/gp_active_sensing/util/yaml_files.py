@@ -40,7 +40,7 @@ class _Loader(yaml.SafeLoader):
         super().__init__(text)
         self._nodes = self._aliases = self._depth = self._deepest = 0
         self._known: dict[str, tuple[int, int]] = {}
-        """Number of nodes and depth of the content of each anchor that is read completely."""
+        """For each anchor that is read completely: number of nodes and depth of its content."""
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         """Return the next node. Raises YAMLError if a limit is exceeded."""
