@@ -20,7 +20,7 @@ _CLIPS = (0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)
 _QUANTILES = 160
 """Number of quantiles of a normal distribution that approximate an expectation."""
 _NEAR_BEST = 0.95
-"""A pair is used if the difference of its correlations is this fraction of the largest or more."""
+"""A pair is used if its difference of correlations is at least this fraction of the largest."""
 _LEAST_DIFFERENCE = 1e-6
 """Difference of a pair's two correlations from which a test is possible."""
 _ANCHORS = 400

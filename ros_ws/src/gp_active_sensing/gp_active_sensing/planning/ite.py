@@ -174,7 +174,7 @@ class ExplicitExploration:
         Returns:
             done: True if the search is over.
             progress: new progress of the search.
-            wanted: places for the present test, without pending places.
+            wanted: places to observe for the present test; pending places are left out.
         """
         possible = set(options.locations.tolist())
         while len(inside := scales.inside(progress.low, progress.high)) > 1:

@@ -109,7 +109,7 @@ class MapVariance:
         covariance: (L, m, m) posterior covariance C of the noise-free field.
         shared: (L, m, m) product S = C W C, with the diagonal matrix W of the places' weights.
         total: (L,) mean variance of the map.
-        parts: one part for each quantity, the main quantity first; () = only one quantity.
+        parts: one `Part` for each quantity, the main quantity first; () = only one quantity.
     """
 
     places: IntArray

@@ -153,7 +153,7 @@ class DecisionProblem:
         return known
 
     def entropy(self, variance: FloatArray) -> FloatArray:
-        """Return the entropy of a reading minus that of its noise, per field variance [nat]."""
+        """Return the entropy of a reading minus that of its noise, for each `variance` [nat]."""
         shape = (-1,) + (1,) * (variance.ndim - 1)
         noise, reference = self.noise.reshape(shape), self.reference.reshape(shape)
         return gaussian_entropy(variance + noise) - reference

@@ -31,7 +31,7 @@ from gp_active_sensing.types import Budget, FloatArray, IntArray, Plan
 from gp_active_sensing.util.ties import NAT, by_size, first_best, ties
 
 _ANY = 2**62
-"""Number of allowed expansions of a decision without a limit."""
+"""Number of expansions that a decision without a limit may use."""
 
 
 @dataclass(frozen=True)

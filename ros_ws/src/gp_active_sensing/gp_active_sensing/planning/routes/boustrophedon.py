@@ -18,11 +18,11 @@ CORNERS = 4
 _INSETS = (0.5, 0.25, 0.0)
 """Insets of the rows, as fractions of the spacing."""
 _SAME_AXIS = 5.0
-"""Angle between the map's long axis and the x or y axis up to which it counts as 0 [degrees]."""
+"""The map's long axis counts as x or y if the angle between them is at most this [degrees]."""
 _SQUARE = 1.2
 """Ratio of length to width from which a map has a long axis."""
 _OBLONG = 1.35
-"""Ratio of the spacings along and across rows up to which they count as nearly equal."""
+"""Spacings along and across rows count as nearly equal if their ratio is at most this."""
 _PLACES, _PIECES = 3000, 60
 """Numbers of places and of row pieces up to which the order of the pieces is searched."""
 
