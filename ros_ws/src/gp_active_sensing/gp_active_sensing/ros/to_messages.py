@@ -367,7 +367,7 @@ class GeographicWaypoints:
     """Converter of waypoints to messages that have a latitude and a longitude.
 
     Args:
-        type: name of the message type, or `GEOGRAPHIC` = the first installed type of `_EITHER`.
+        type: name of the message type; `GEOGRAPHIC` = GeoPoseStamped if installed, else NavSatFix.
         origin: latitude and longitude of the map's origin [degree]; None = unknown.
 
     Raises:

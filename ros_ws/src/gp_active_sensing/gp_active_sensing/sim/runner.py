@@ -163,7 +163,7 @@ class SimulationRunner:
     Args:
         scenario: field, sensor, map and settings of the mission.
         probes: names of the probes; empty = one probe without a name; None = the scenario's names.
-        starts: starts that replace those of the first probes, see `build_players`.
+        starts: starts of the first probes, see `build_players`.
         period: time between two poses [s]; None = time jumps to the next event.
         parameters: parameters of the node; they override single values of the scenario.
         driver: name of the driver in the records.

@@ -78,9 +78,10 @@ class Approach:
 
     Args:
         metres: remaining distance [m].
-        bearing: direction of the waypoint, clockwise from north or from the map's y axis [degree].
+        bearing: direction of the waypoint, clockwise from true north if `north` is True, otherwise
+            from the map's y axis [degree].
         seconds: time until arrival [s]; None = unknown.
-        north: True if the bearing is from true north, for a map with a datum.
+        north: True for a map with a datum.
     """
 
     metres: float

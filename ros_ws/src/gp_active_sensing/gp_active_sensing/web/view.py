@@ -310,7 +310,7 @@ def _packed(values: FloatArray) -> dict[str, Any]:
 
 
 def as_text(value: Any) -> str:
-    """Return JSON on one line."""
+    """Return a value as JSON on one line."""
     return json.dumps(value, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
 
 
