@@ -131,11 +131,11 @@ class LpUcb(BySchedule, Batch):
     """As gp_ucb; the upper bound is reduced near the places of other robots.
 
     Given the earlier members x_j of a batch, the policy chooses the largest
-    ``g(f⁺(x)) Π_j φ(x; x_j)`` (local penalisation). g is the softplus function of the standardised
-    upper bound f⁺. φ(x; x_j) is the probability that the maximum is at least as far from x_j as x
-    is. The probability is ``φ = ½ erfc(-z)`` with ``z = (S ‖x - x_j‖ - M + μ(x_j)) / √(2σ²(x_j))``.
-    M is the best reading. S is the largest slope of the mean between neighbouring places.
-    [Gonzalez2016, Secs. 3-4]
+    ``g(f⁺(x)) Π_j φ(x; x_j)``. This is local penalisation. The function g is the softplus function
+    of the standardised upper bound f⁺. The factor φ(x; x_j) is the probability that the maximum is
+    at least as far from x_j as x is. It is ``φ = ½ erfc(-z)`` with
+    ``z = (S ‖x - x_j‖ - M + μ(x_j)) / √(2σ²(x_j))``. M is the best reading. S is the largest slope
+    of the mean between neighbouring places. [Gonzalez2016, Secs. 3-4]
     """
 
     def choose(self, start: Start, size: int, rng: np.random.Generator) -> list[int]:
