@@ -121,7 +121,7 @@ def is_accepted(cls: type, key: str, value: Any) -> bool:
 def from_mapping(cls: type[C], mapping: Any, *, path: str = "", source: str = "") -> C:
     """Build a configuration dataclass from plain data (YAML or ROS parameters).
 
-    A class may have ``REMOVED``, a hint for the error of each removed key. A removed key is
+    A class may have ``REMOVED``, which has a hint for each removed key. A removed key is
     accepted silently if its value equals ``WERE[key]``. A removed key in ``IGNORED`` is accepted
     with a warning. Error messages contain `path`, the dotted path of `mapping` within the whole
     data, and the file `source`.

@@ -77,7 +77,7 @@ class Topology:
     datum: tuple[float, float] | None = None
     """Longitude and latitude of the frame's origin [degree]; None when unknown."""
     ground: FreeGround | None = None
-    """Ground on which a probe may drive straight lines; None = unknown."""
+    """Ground on which a probe may drive in straight lines; None = unknown."""
     lost: FloatArray = np.zeros((0, 2))
     """Positions (m, 2) [m] on free ground that are no places, because no move leads there."""
     reach = 0.0

@@ -538,7 +538,7 @@ class Spacing(NamedTuple):
 
 
 def spacing_of(points: FloatArray) -> Spacing:
-    """Return the median distances between neighbouring points (n, 2 or 3): x, y, z [m]."""
+    """Return the median distances [m] between neighbouring points x, y, z (n, 2 or 3)."""
     from scipy.spatial import cKDTree  # slow to import
 
     plan, column = np.unique(np.round(points[:, :2], 6), axis=0, return_inverse=True)

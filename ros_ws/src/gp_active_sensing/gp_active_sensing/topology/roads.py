@@ -410,8 +410,8 @@ def embed(
     Args:
         links: links of a connected graph, see `join_parts`.
         weights: (m,) weights of the links, above 0.
-        share: smallest explained fraction: the sum of the d eigenvalues, divided by the sum of all
-            positive eigenvalues.
+        share: smallest explained fraction, which is the sum of the d eigenvalues divided by the sum
+            of all positive eigenvalues.
         exact: number of places up to which all paths are computed.
     """
     key = {

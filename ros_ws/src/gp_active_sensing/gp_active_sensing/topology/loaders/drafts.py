@@ -276,7 +276,7 @@ class Drafts:
             nothing: error message for a file without segments.
 
         Raises:
-            MapError: all problems of the file.
+            MapError: the file has problems; the message lists all of them.
             MissingDependencyError: the coordinates need pyproj, which is missing.
         """
         for key, word in (("name", name), ("frame", frame)):

@@ -125,7 +125,7 @@ def road_map_of(graph: Any, *, name: str = "", crs: str = "") -> RoadMap:
     value is used.
 
     Raises:
-        MapError: all problems, each with its node or edge.
+        MapError: the graph has problems; the message lists all, each with its node or edge.
         MissingDependencyError: coordinates are not metres, and pyproj is missing.
     """
     nx = library("networkx", "graphs are read with networkx")
