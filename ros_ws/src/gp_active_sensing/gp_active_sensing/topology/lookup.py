@@ -163,7 +163,7 @@ def place_near(topology: Topology, position: tuple[float, float], key: str) -> i
 
 
 def place_index(topology: Topology, given: str | int, key: str) -> int:
-    """Return the index of the place with a name or index. Raises ConfigError for an unknown place."""
+    """Return the index of a place (`given` is its name or index). Raises ConfigError."""
     if isinstance(given, str):
         if given in topology.names:
             return topology.names.index(given)
