@@ -81,7 +81,7 @@ class ProgressChecker:
         self._been: set[tuple[int, ...]] = set()
 
     def forget(self) -> None:
-        """Start the check anew for the next waypoint."""
+        """Start the check again for the next waypoint."""
         self._least, self._since_ns = math.inf, None
         self._been.clear()
 
