@@ -162,8 +162,8 @@ class BeliefConfig:
     )
     model_mark: str | None = param(
         None,
-        help="word that the file in `model` must contain. A run writes this word into its own "
-        "configuration. null = no check",
+        help="mark of the file in `model`, by which a continued run recognises that file. The run "
+        "writes this key itself. null = no check",
     )
     history: str | None = param(
         None,
@@ -231,7 +231,7 @@ class BeliefConfig:
         choices=tuple(TRANSFORMS),
     )
     drift: DriftConfig = param(  # noqa: RUF009
-        NO_DRIFT, help="how old readings lose weight, for a field that changes in time"
+        NO_DRIFT, help="way in which older readings lose weight, for a field that changes in time"
     )
 
     REMOVED: ClassVar[Mapping[str, str]] = {

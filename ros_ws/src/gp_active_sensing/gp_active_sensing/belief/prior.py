@@ -364,7 +364,7 @@ class FeatureCovariance(LocationCovariance):
 
 
 class _Amplitude:
-    """Relative standard deviation of a field at n places, with a root mean square of 1.
+    """Relative standard deviation of a field at n places; its root mean square is 1.
 
     `features` are (n, p); `slopes` are the `amplitude_slopes` of each of L candidates.
     """

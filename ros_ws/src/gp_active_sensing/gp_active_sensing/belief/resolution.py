@@ -19,7 +19,7 @@ _EXACT = 4e-7
 _APART = 10.0
 """Smallest step that is detected, in multiples of the rounding error of the largest reading."""
 _FEW = 8
-"""Number of different values from which a step above 1 or outside of `_DECIMAL` is detected."""
+"""A step above 1 or outside of `_DECIMAL` is detected from this number of different values on."""
 _LEAST = 3
 """Number of different values from which a step of at most 1 in `_DECIMAL` is detected. If the
 readings have fewer different values, all of them must be multiples of the step."""

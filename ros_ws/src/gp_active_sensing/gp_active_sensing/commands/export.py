@@ -24,7 +24,7 @@ from gp_active_sensing.commands import echo
     "--out",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="File to write. Default: the name of the run, in this folder.",
+    help="File to write. Default: the name of the run, in the current folder.",
 )
 @click.option("--stage", type=int, metavar="N", help="Map after stage N. Default: the last map.")
 @click.option(

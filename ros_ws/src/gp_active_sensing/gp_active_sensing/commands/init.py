@@ -24,7 +24,7 @@ _NEEDED = ("map", "reading", "pose", "budget")
 
 @click.command()
 @click.option(
-    "--map", metavar="MAP", help="A file, a shipped map, or WxH or X0,Y0,X1,Y1 in metres."
+    "--map", metavar="MAP", help="File, shipped map, or rectangle in metres: WxH or X0,Y0,X1,Y1."
 )
 @click.option(
     "--map-topic",
@@ -32,14 +32,16 @@ _NEEDED = ("map", "reading", "pose", "budget")
     metavar="TOPIC",
     help="Topic of a nav_msgs/msg/OccupancyGrid from SLAM or a map server, in place of --map.",
 )
-@click.option("--radius", type=float, metavar="M", help="Smallest distance from walls.")
+@click.option(
+    "--radius", type=float, metavar="M", help="Radius of the robot, which keeps off walls."
+)
 @click.option("--spacing", type=float, metavar="M", help="Distance between neighbouring places.")
 @click.option("--frame", default="", help="Frame of the map, if its file names none.")
 @click.option(
     "--speed",
     type=float,
     metavar="M/S",
-    help="Speed of the robot where the map has no speed limit. A budget in time needs it.",
+    help="Speed of the robot where the map has no speed limit. Needed for a budget in time.",
 )
 @click.option("--reading", metavar="TOPIC", help="Topic of the readings.")
 @click.option("--reading-type", default="", metavar="TYPE", help="Message type: package/msg/Name.")
@@ -72,13 +74,17 @@ _NEEDED = ("map", "reading", "pose", "budget")
     metavar="TOPIC",
     help="Topic on which the waypoints are published, such as goal_pose.",
 )
-@click.option("--budget", metavar="N", help="40 (places), 2 km, 30 min; or several with commas.")
+@click.option(
+    "--budget", metavar="N", help="Places (40), distance (2 km) or time (30 min); or several."
+)
 @click.option(
     "--return-home/--no-return-home",
     default=None,
     help="Return to the start place within the budget.",
 )
-@click.option("--sortie", metavar="N", help="Range of one battery: 2 km, 30 min, or both.")
+@click.option(
+    "--sortie", metavar="N", help="Distance or time of one battery: 2 km, 30 min, or both."
+)
 @click.option("--unit", metavar="UNIT", help="Unit of the readings, such as degC.")
 @click.option(
     "--settle",

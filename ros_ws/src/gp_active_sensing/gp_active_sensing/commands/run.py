@@ -263,7 +263,7 @@ def replay(
     "names",
     multiple=True,
     metavar="NAME",
-    help="Another host name of this machine.",
+    help="Further host name under which viewers may open the page.",
 )
 @click.option(
     "--tiles",
@@ -277,8 +277,8 @@ def watch(
 ) -> None:
     """Serve the live page of a run.
 
-    RUN_DIR is only read. The run may begin later, if the folder above RUN_DIR exists. Ctrl-C ends
-    the page. The run continues.
+    The command writes nothing to RUN_DIR. The run may begin later, if the parent folder of RUN_DIR
+    exists. Ctrl-C ends the page. The run continues.
     """
     from gp_active_sensing.records.run_directory import check_single
     from gp_active_sensing.web.access import WatchOptions

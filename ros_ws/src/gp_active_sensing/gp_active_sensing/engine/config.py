@@ -19,8 +19,8 @@ class SortieConfig:
 
     metres: float | None = param(
         None,
-        help="range of one battery. Before the battery is empty, the probe returns to probe.end "
-        "(null: to its start) and waits there for ~/resume",
+        help="range of one battery. The probe returns to probe.end (to its start if probe.end is "
+        "null) before the battery is empty, and waits there for ~/resume",
         unit="m",
         above=0.0,
     )
@@ -60,8 +60,9 @@ class DriveConfig:
 
     turn_radius: float = param(
         0.0,
-        help="smallest radius of a curve that the probe can drive. Ways consist of arcs and "
-        "straight lines. 0 = the probe turns on the spot. Not used on roads",
+        help="smallest radius of a curve that the probe can drive. The way between two places "
+        "then consists of arcs and straight lines. 0 = the probe turns on the spot. Not used on "
+        "roads",
         unit="m",
         low=0.0,
         high=1e5,
@@ -73,8 +74,8 @@ class BudgetConfig:
     """Limits on the mission. The first limit that is reached ends the mission; null = no limit."""
 
     readings: int | None = param(None, help="largest number of places to observe", low=1)
-    metres: float | None = param(None, help="distance driven", unit="m", above=0.0)
-    seconds: float | None = param(None, help="time driven", unit="s", above=0.0)
+    metres: float | None = param(None, help="largest distance driven", unit="m", above=0.0)
+    seconds: float | None = param(None, help="largest driving time", unit="s", above=0.0)
     error: float | dict[str, float] | None = param(  # noqa: RUF009
         None,
         help="the mission ends when the error of the map is at most this value with 95 % "
@@ -120,11 +121,13 @@ class LimitConfig:
     A scenario without this section has a limit of 500 expansions per decision.
     """
 
-    seconds: float | None = param(None, help="computing time", unit="s", low=0.0)
+    seconds: float | None = param(
+        None, help="largest computing time of a decision", unit="s", low=0.0
+    )
     expansions: int | None = param(
         None,
-        help="planner expansions. A limit in expansions gives the same plan on every machine; a "
-        "limit in seconds does not",
+        help="largest number of states that the planner's search expands for a decision. Unlike "
+        "seconds, it gives the same plan on every machine",
         low=0,
     )
 

@@ -64,8 +64,8 @@ class AnswersConfig:
     )
     max_ahead: float = param(
         10.0,
-        help="largest time by which an answer's stamp may be ahead of the clock. Later answers are "
-        "rejected (stamp_ahead)",
+        help="largest time by which an answer's stamp may be ahead of the clock. Answers whose "
+        "stamp is farther ahead are rejected (stamp_ahead)",
         unit="s",
         low=0.0,
     )
@@ -96,8 +96,8 @@ class ExpertConfig(AnswersConfig):
     )
     delay: float = param(
         0.0,
-        help="time between question and answer; for a second probe, between reading and answer. An "
-        "answer has the value at the beginning of this time",
+        help="time from the question to the answer, or of a second probe from its reading. An "
+        "answer gives the value that the field had at the beginning of the delay",
         unit="s",
         low=0.0,
     )

@@ -137,7 +137,7 @@ class QueryLog:
         return replace(reading, location=place)
 
     def note(self, reading: Reading) -> bool:
-        """Record a checked answer that is used. Return whether the answer is late."""
+        """Record an answer that passed the checks and is used. Return whether it is late."""
         place = reading.location
         assert place is not None
         self._known.setdefault(place, set()).add((reading.stamp_ns, float(reading.value)))

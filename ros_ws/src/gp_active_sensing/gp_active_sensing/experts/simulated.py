@@ -43,7 +43,7 @@ class SimulatedExpert:
     """Expert that computes answers from a field, after a delay.
 
     A random draw depends only on the seed, the place, and the number of earlier questions for the
-    place. An answer thus does not depend on the order of questions to different places.
+    place. An answer thus does not depend on the order of questions about different places.
 
     Args:
         field: true field, or a model of the field.

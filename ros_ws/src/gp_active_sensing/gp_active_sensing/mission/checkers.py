@@ -102,7 +102,7 @@ class ProgressChecker:
         return pose.stamp_ns - self._since_ns >= 1e9 * patience
 
     def _at(self, pose: Pose) -> FloatArray:
-        """Return the position (2,) of a pose [m]; on a map with heights (3,), with a scaled z."""
+        """Return the position of a pose [m]: (2,), or on a map with heights (3,) with scaled z."""
         if (matcher := self._ingestion.matcher).has_heights:
             return np.array([pose.x, pose.y, matcher.stretch * pose.z])
         return np.array([pose.x, pose.y])

@@ -141,8 +141,8 @@ class MissionConfig:
     )
     wait_for_absent: float = param(
         600.0,
-        help="several probes: how long idle probes wait for a lost probe that still has places to "
-        "visit and budget. Then the mission ends. 0 = idle probes do not wait",
+        help="longest time that idle probes wait for a lost probe, if this probe still has budget "
+        "and places to visit. Then the mission ends. 0 = idle probes do not wait",
         unit="s",
         low=0.0,
     )
@@ -206,8 +206,8 @@ class WaypointConfig:
     )
     action: str = param(
         "navigate_to_pose",
-        help="name of the action. With several probes the name is in the namespace of each probe, "
-        "if it does not begin with /",
+        help="name of the action. With several probes, a name without a leading / is in the "
+        "namespace of each probe",
     )
     pause: str = param(
         "hold",
@@ -218,9 +218,9 @@ class WaypointConfig:
     ahead: int = param(
         1,
         help="number of waypoints that are given in advance. 1 = the next waypoint is sent when a "
-        "place is read. 2 or more = the next waypoint is sent when the probe is within "
-        "mission.arrival_radius, for robots that need not stop. Topic next_path (with action: a "
-        "goal of NavigateThroughPoses) then has this number of places",
+        "place is read. 2 or more, for robots that need not stop: the next waypoint is sent when "
+        "the probe is within mission.arrival_radius of its waypoint. Topic next_path (with "
+        "navigate: action, a goal of NavigateThroughPoses) then has this number of places",
         low=1,
         high=50,
     )
@@ -279,7 +279,7 @@ class ActiveSensingConfig:
         "", help="name or path of a scenario whose values are the defaults of the parameters"
     )
     autostart: bool = param(
-        True, help="configure, activate and begin the mission without a request"
+        True, help="configure and activate the node, and begin the mission, without a request"
     )
     probes: tuple[str, ...] = param(
         (),
@@ -290,8 +290,8 @@ class ActiveSensingConfig:
     run_dir: str = param(
         "",
         help="directory for journal and records of the mission. Empty = none: a killed mission is "
-        "lost. auto = a new directory in $ROS_HOME/gp_active_sensing; an interrupted mission in "
-        "the newest directory there is continued",
+        "lost. auto = the newest directory in $ROS_HOME/gp_active_sensing if its mission was "
+        "interrupted (it is continued), otherwise a new directory there",
     )
     resume: bool = param(
         True,

@@ -61,7 +61,7 @@ class RawAnswer:
 
 
 def raw_answer(reading: Reading, topology: Topology) -> RawAnswer:
-    """Convert an expert's answer about a place to an answer at the place's position."""
+    """Convert an expert's answer: the position of its place replaces the place."""
     assert reading.location is not None
     x, y, *up = topology.points[reading.location].tolist()
     variance = math.nan if reading.noise_variance is None else reading.noise_variance

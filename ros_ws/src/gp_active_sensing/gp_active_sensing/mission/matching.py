@@ -19,7 +19,7 @@ from gp_active_sensing.types import FloatArray
 _NEAR = 0.125
 """Ratio of `MapMatcher.near` to the distance between neighbouring places."""
 _PREFERENCE = 5.0
-"""Distance by which the probe's last place and its planned places are treated as nearer [m]."""
+"""Distance that is subtracted for the probe's last place and its planned places [m]."""
 _WRONG_WAY = 40.0
 """Distance by which a road is treated as farther if the probe heads against it [m].
 

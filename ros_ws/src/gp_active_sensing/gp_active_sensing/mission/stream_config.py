@@ -51,8 +51,8 @@ class StreamConfig:
 
     reliable: bool = param(
         False,
-        help="true = subscribe with reliable quality of service, so that no message is lost. "
-        "Best-effort publishers, such as drivers, are then not received",
+        help="true = request every message. Messages of best-effort publishers, such as drivers, "
+        "are then not received",
     )
     catch_up: bool = param(
         False,
@@ -179,14 +179,13 @@ class PlannedConfig:
     )
     sampled: bool = param(
         False,
-        help="true = the quantity is read only where the probe stops for it, such as a water "
-        "sample",
+        help="true = the probe must stop to read the quantity, as for a water sample",
     )
     link: str = param(
         AUTO,
-        help="name of a quantity that is read at more places. Its map helps to predict this "
-        "quantity as far as the readings of the two are correlated. auto = the first quantity; "
-        "empty = none",
+        help="name of a quantity that is read at more places than this one. Its map helps to "
+        "predict this quantity as far as the readings of the two are correlated. auto = the first "
+        "quantity; empty = none",
     )
     belief: BeliefConfig = dataclass_field(default_factory=BeliefConfig)
 
@@ -227,9 +226,9 @@ class PoseConfig(StreamConfig):
     )
     child_frame: str = param(
         "base_link",
-        help="tf: frame of the sensor. With several probes the name of the probe precedes the "
-        "frame, such as probe_1/base_link. If reading.mount_from is tf: frame of the pose, used "
-        "when the pose message names no frame",
+        help="pose.type tf: frame of the sensor. With several probes the name of the probe "
+        "precedes the frame, such as probe_1/base_link. Other pose types, if reading.mount_from "
+        "is tf: frame whose pose is published, used when the message names none",
     )
     covariance: str = param(
         "use",
@@ -240,9 +239,9 @@ class PoseConfig(StreamConfig):
     )
     twist_topic: str = param(
         "",
-        help="topic of a measured velocity, such as a GPS receiver's Doppler velocity. Below 0.03 "
-        "m/s, movement does not count against the budget of metres. Empty = the twist in "
-        "Odometry, if any",
+        help="topic of a measured velocity, such as a GPS receiver's Doppler velocity. While this "
+        "velocity is below 0.03 m/s, changes of the pose do not count against the budget of "
+        "metres. Empty = the twist in Odometry, if any",
     )
     twist_type: str = param(
         "geometry_msgs/msg/TwistStamped", help="message type of twist_topic", choices=tuple(TWISTS)
@@ -259,9 +258,9 @@ class PoseConfig(StreamConfig):
     )
     max_ahead: float | None = param(
         10.0,
-        help="largest time by which a pose's stamp may be ahead of the node's clock. Such a pose "
-        "is rejected (pose_ahead); otherwise the correct poses that follow would seem too old. "
-        "null or unset = no limit",
+        help="largest time by which a pose's stamp may be ahead of the node's clock. A pose that "
+        "is farther ahead is rejected (pose_ahead), because the correct poses after it would seem "
+        "too old. null or unset = no limit",
         unit="s",
         above=0.0,
         high=1e9,
@@ -278,9 +277,9 @@ class PoseConfig(StreamConfig):
     )
     off_map: float | None = param(
         None,
-        help="largest distance from the area or the nearest road of the map. A probe that is "
-        "farther away for 3 s is off the map, see mission.off_map. Unset = the distance between "
-        "neighbouring places, or 30 m on roads",
+        help="largest distance of a probe that is on the map from the map's area or nearest road. "
+        "After 3 s at a larger distance the probe is off the map (see mission.off_map). Unset = "
+        "the distance between neighbouring places, 30 m on roads",
         unit="m",
         above=0.0,
     )

@@ -279,8 +279,8 @@ class External:
     )
 
     command: tuple[str, ...] = param(
-        help="program and arguments, run without a shell. The name of a file in the scenario's "
-        "folder stands for that file",
+        help="program and arguments, run without a shell. An argument that is the name of a file "
+        "in the scenario's folder is replaced by the path of this file",
         min_items=1,
     )
     timeout: float | None = param(

@@ -95,7 +95,7 @@ def _candidates(belief: Belief) -> FloatArray:
 
 
 def _slopes(belief: Belief, width: int = 0) -> FloatArray:
-    """Return the slopes (L, p) of amplitudes in units of `SLOPE`; p is at least `width`."""
+    """Return the (L, p) slopes of the amplitude, in units of `SLOPE`; p is at least `width`."""
     candidates = belief.covariance.hyperparameters
     width = max(width, *(len(h.amplitude_slopes) for h in candidates))
     return np.array([h.amplitude_slopes or (0.0,) * width for h in candidates]) / SLOPE
@@ -175,7 +175,7 @@ class MaxEntropy(Greedy):
 
 @dataclass(frozen=True)
 class Apgd(Greedy):
-    """As policy ie, with the belief that it had at the first decision (a-priori greedy design).
+    """Policy that plans with the belief of the first decision only (a-priori greedy design).
 
     ``argmax_x Σ_λ b_0(λ) H[Z_{S∪{x}} | z_D0, λ]`` for the places S that have been visited since the
     first decision. z_D0 are the earlier readings. The policy's state has the weights b_0(λ) at the

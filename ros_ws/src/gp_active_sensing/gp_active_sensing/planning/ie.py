@@ -40,7 +40,7 @@ class _TimeIsUpError(Exception):
 
 @dataclass(frozen=True)
 class ImplicitExploration(Greedy):
-    r"""Policy that chooses the place with the largest expected entropy, and later as `apgd`.
+    r"""Policy that chooses the largest expected entropy, and later continues as `apgd`.
 
     The policy chooses ``argmax_x Σ_λ b_D(λ) H[Z_x | z_D, λ]``. At first, every reading updates the
     weights b_D of the hyperparameter candidates λ. The function `advantage_over_apgd` bounds the

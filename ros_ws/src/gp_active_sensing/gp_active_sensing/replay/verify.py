@@ -350,7 +350,7 @@ class ReproducibilityCheck:
         self.parts.mission.queried(job, event.places)
 
     def _on_answer(self, event: DecisionTaken | ReturnBegun | AnswerUnused) -> None:
-        """Compute an answer of the policy, compare it, and continue with the recorded answer."""
+        """Compare an answer of the policy with the recorded one, and continue with the latter."""
         job, self._job = self._job, None
         if job is None:
             why = "it was not asked for in the replay"

@@ -302,7 +302,9 @@ class Probe(MissionArguments, SensorArguments):
         "waypoint.topic", help="topic of the next waypoint. Nav2 needs goal_pose"
     )
     grid_topic: str | None = _sets(
-        "map.topic", help="topic of a nav_msgs/msg/OccupancyGrid that is the map, in place of map"
+        "map.topic",
+        help="topic of a nav_msgs/msg/OccupancyGrid that gives the map, in place of "
+        "the argument `map`",
     )
     navigate: str | None = _sets(
         "waypoint.navigate",

@@ -50,8 +50,8 @@ class SimulatorConfig:
     )
     policy_name: str = param(
         "",
-        help="policy that sends the probe. Some policies need a simulator that reads places on the "
-        "way. Empty = the scenario's policy",
+        help="name of the policy that chooses the probe's waypoints. For some policies the "
+        "simulator also reads the places on the way. Empty = the scenario's policy",
     )
     probes: tuple[str, ...] = param(
         (),
@@ -118,7 +118,9 @@ class LivePageConfig:
     )
     port: int = param(0, help="port. 0 = any free port, printed at the start", low=0, high=65535)
     private: bool = param(False, help="viewers need the token that is printed")
-    allow_hosts: tuple[str, ...] = param((), help="further host names of the page")
+    allow_hosts: tuple[str, ...] = param(
+        (), help="further host names under which the page may be opened"
+    )
     tiles: str = param(
         "",
         help="base map: address of tiles with {z}, {x} and {y}, loaded by each viewer's browser. "

@@ -39,7 +39,7 @@ RANDOM = "random"
 If a place has this name, the value means that place.
 """
 _STREAM = 0x57A27
-"""Constant that separates the random draws of starts from all other random numbers."""
+"""Constant that makes the random starts independent of all other random numbers."""
 
 T = TypeVar("T")
 

@@ -113,7 +113,8 @@ class MapConfig:
     reach: float = param(
         0.0,
         help="largest driving distance to the next place; the probe may pass other places. 0 = "
-        "the next place is a neighbour, or the probe passes only observed places on the way to it",
+        "the next place is a neighbour, or a place that can be reached through observed places "
+        "only",
         unit="m",
         low=0.0,
     )
@@ -380,8 +381,8 @@ class RoadsConfig(_WithFeatures, _WithLargest, _FileMapConfig):
     anchor: float = param(
         MIDDLE,
         help="roads: point of a segment that stands for the whole segment in features and "
-        "kernels. 0 = start, 0.5 = middle, 1 = end (for speeds, which queues before junctions "
-        "cause)",
+        "kernels. 0 = start, 0.5 = middle, 1 = end (for a field of speeds, since queues form at "
+        "the ends of segments, before junctions)",
         low=0.0,
         high=1.0,
     )
@@ -473,8 +474,8 @@ class AreasConfig(GridConfig, _WithClimb):
     )
     heights: tuple[float, ...] = param(
         (),
-        help="grid: z of the layers, upwards (depths are negative), in ascending or descending "
-        "order. Moves up and down lead to the next layer. [] = one flat layer",
+        help="grid: z of its layers, in ascending or descending order. z is positive upwards, so "
+        "depths are negative. Moves up and down lead to the next layer. [] = one flat layer",
         unit="m",
     )
 
@@ -512,8 +513,8 @@ class OccupancyConfig(GridConfig):
     )
     patience: float = param(
         15.0,
-        help="grid by topic: the mission ends when no place can be chosen for this time. The map "
-        "may still grow during this time",
+        help="grid by topic: the mission ends after this time in which no place could be chosen. "
+        "Meanwhile the map may grow",
         unit="s",
         low=0.0,
     )

@@ -97,8 +97,8 @@ _OPTIONS = (
     click.option(
         "--inputs",
         metavar="COLUMNS",
-        help="Input columns of a CSV file, such as x,y,hours. A map is then used only if the file "
-        "has a column for each place.",
+        help="Input columns of a CSV file, such as x,y,hours. No map is then needed, unless the "
+        "file has a column for each place.",
     ),
     click.option("--inducing", type=_positive, metavar="N", help="Inducing points of each kernel."),
     click.option("--batch", type=_positive, metavar="N", help="Rows of a mini-batch."),
@@ -119,13 +119,13 @@ _OPTIONS = (
         metavar="SHARES",
         help="Compute the belief after these fractions of the rows, such as 0.1,0.3,1.",
     ),
-    click.option("--top", type=_positive, metavar="N", help="Kernels that the model keeps."),
+    click.option("--top", type=_positive, metavar="N", help="Number of kernels in the model."),
     click.option(
         "--refit",
         type=_positive,
         metavar="N",
-        help="Fit the best kernels again with N inducing points. --top sets how many (default: "
-        "10).",
+        help="Fit the best kernels again with N inducing points. --top sets the number of these "
+        "kernels (default: 10).",
     ),
     click.option("--jobs", type=_positive, metavar="N", help="Processes. Default: 1."),
     click.option("--device", type=click.Choice(("auto", "cpu", "cuda")), help="Processor or GPU."),

@@ -70,7 +70,7 @@ def _deviation(context: click.Context, parameter: click.Parameter, value: float 
     type=float,
     callback=distance,
     metavar="M",
-    help="Largest distance between x, y and a place. Default: 50.",
+    help="Largest distance from (x, y) of a row to its place. Default: 50.",
 )
 @click.option(
     "--lambda",
@@ -134,8 +134,8 @@ def learn(
     """Learn length-scales, or kernels, from earlier readings.
 
     The command prints a section `belief:` with length-scales, signal and noise. If places were read
-    several times, or --noise is given, it also learns the part of the variation that is not
-    correlated between places.
+    several times, or --noise is given, the command also learns the part of the variation that is
+    not correlated between places.
 
     With --kernels the command learns a belief over kernels, and writes a model for the key
     belief.model. The commands `model …` show this model and predict with it.

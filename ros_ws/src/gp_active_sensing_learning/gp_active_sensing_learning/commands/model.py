@@ -186,7 +186,7 @@ def prune(file: Path, top: int, out: Path) -> None:
     type=float,
     callback=distance,
     metavar="M",
-    help="Largest distance between x, y and a place. Default: that of the model.",
+    help="Largest distance from (x, y) of a row to its place. Default: that of the model.",
 )
 @_places
 @bag_options
@@ -194,7 +194,7 @@ def prune(file: Path, top: int, out: Path) -> None:
 def report(file: Path, data: str | None, out: Path, **given_options: Any) -> None:
     """Write a page about a model.
 
-    With --data the page also shows how well the model predicts those rows.
+    With --data the page also shows how well the model predicts the rows of the data.
     """
     import tempfile
 

@@ -83,7 +83,7 @@ class WholeRows:
         """Return notes on the incomplete rows, after all chunks were read.
 
         Raises:
-            ReadingError: there are no rows, or a column has no number.
+            ReadingError: there are no rows, or a column has no numeric value.
         """
         rows = self._table.rows
         self._table.check_rows()

@@ -90,7 +90,7 @@ class State:
 
     @staticmethod
     def from_arrays(arrays: Mapping[str, FloatArray], device: Any) -> State:
-        """Return the state from the arrays of the method `arrays`."""
+        """Return the state that the method `arrays` stored."""
         parts: dict[str, Any] = {}
         for item in dataclasses.fields(State):
             names = sorted(

@@ -22,7 +22,7 @@ from gp_active_sensing.types import Off, PlacedReading, Reading
 _BLOCK = 10
 """Number of differences between readings in a block."""
 _KEPT = 101
-"""Largest number of blocks that are used: the newest blocks, since a sensor may change."""
+"""Largest number of blocks of readings that are used. They are the newest blocks."""
 _MEDIAN = (1.0 - 2.0 / (9.0 * _BLOCK)) ** 3
 """Median of the mean of `_BLOCK` squared standard normal numbers (Wilson and Hilferty)."""
 

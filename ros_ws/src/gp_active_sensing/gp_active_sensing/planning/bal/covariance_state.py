@@ -463,7 +463,7 @@ class CovarianceState:
 
     @cached_property
     def pairs(self) -> Pairs | None:
-        """Pairs of last visits of a state with three remaining readings.
+        """Possible pairs of the last two places, for a state with three remaining readings.
 
         None = every unvisited place may be next, or `leaves` is None after one of the candidates.
         """

@@ -78,7 +78,8 @@ class Bal:
     )
     alpha: float = param(
         0.1,
-        help="the search ends when the gap between the bounds is at most this value",
+        help="the search ends when the gap between the upper and the lower bound on the value of "
+        "the best place is at most this value",
         unit="nat",
         low=0.0,
     )
@@ -90,7 +91,8 @@ class Bal:
     )
     tau: float | None = param(
         None,
-        help="truncation of the draws. null = 5 times the largest predictive standard deviation",
+        help="largest distance of a draw from the predictive mean. null = 5 times the largest "
+        "predictive standard deviation",
         unit="unit of the readings",
         low=0.0,
     )

@@ -70,8 +70,8 @@ class Improvement(Incumbent):
 
     margin: float | None = param(
         None,
-        help="an improvement must exceed the best value so far by this amount. null = the default "
-        "of the policy",
+        help="amount by which a value must exceed the best value so far to count as an "
+        "improvement. null = the default of the policy",
         unit="unit of the readings",
         low=0.0,
     )
@@ -264,8 +264,8 @@ class MaximumEstimate(Incumbent):
 
     estimate: str = param(
         "n",
-        help="estimate of the maximum: n = expectation by quadrature; a = half a Gaussian, which "
-        "is faster",
+        help="estimate of the maximum: n = expectation by quadrature; a = approximation by a "
+        "half-Gaussian distribution, which is faster",
         choices=("a", "n"),
     )
 

@@ -226,7 +226,7 @@ class DppSample(Dpp):
 
 @dataclass(frozen=True)
 class UcbDppSample(BySchedule, DppSample):
-    """As ucb_dpp_max, with the places of the other robots drawn. [Kathuria2016, Theorem 3.4]."""
+    """As ucb_dpp_max; the other robots' places are drawn at random. [Kathuria2016, Theorem 3.4]."""
 
 
 @dataclass(frozen=True)

@@ -40,8 +40,8 @@ class Stepwise:
 
     step: float = param(
         1.0,
-        help="length of the time step in which the policy's other parameters count, such as the "
-        "usual time between decisions",
+        help="length of one time step. The policy's other parameters are given in or per such "
+        "steps. A usual choice is the time between two decisions",
         unit="s",
         above=0.0,
     )
@@ -52,7 +52,10 @@ class Stepwise:
         low=0.0,
     )
     query_power: float = param(
-        1.0, help="exponent d in ⌈c log^d t⌉, the dimension of the domain", low=0.0, high=6.0
+        1.0,
+        help="exponent d in ⌈c log^d t⌉. In theory d is the dimension of the domain",
+        low=0.0,
+        high=6.0,
     )
 
     @property
@@ -94,7 +97,7 @@ class ForgettingUcb(Stepwise, GpUcb):
 
 @dataclass(frozen=True)
 class TvGpUcb(ForgettingUcb):
-    """As gp_ucb, for a field whose variance is renewed by a fraction ε in each step.
+    """As gp_ucb, for a field in whose variance a fraction ε is new after each step.
 
     The kernel is ``k(x, x') (1 - ε)^(|t - t'| / 2)``, with t in steps. After each step the field f
     becomes ``√(1-ε) f + √ε g``, where g is an independent field with the same prior.
@@ -116,7 +119,7 @@ class TvGpUcb(ForgettingUcb):
 
 @dataclass(frozen=True)
 class SwGpUcb(ForgettingUcb):
-    """As gp_ucb, with the readings of the last `window` steps only. [Zhou2021]."""
+    """As gp_ucb, with only the readings of the last W steps (key window). [Zhou2021]."""
 
     kind: ClassVar[str] = "window"
     window: float = param(
@@ -134,7 +137,7 @@ class SwGpUcb(ForgettingUcb):
 
 @dataclass(frozen=True)
 class RGpUcb(SwGpUcb):
-    """As gp_ucb, with a new start every `window` steps. [Bogunovic2016; Zhou2021]."""
+    """As gp_ucb, but all readings are dropped after every W steps. [Bogunovic2016; Zhou2021]."""
 
     kind: ClassVar[str] = "restart"
 

@@ -66,16 +66,16 @@ class Hallucination(Batch):
 
     information: float = param(
         0.0,
-        help="C: largest information of the other members of a batch about a place. 0 = bounds are "
-        "not widened, as is usual in practice",
+        help="C: upper bound on the information that the other places of a batch give about a "
+        "place. 0 = bounds are not widened, as is usual in practice",
         unit="nat",
         low=0.0,
         high=100.0,
     )
     widening: str = param(
         "exp_c",
-        help="factor C' on √β: exp_c = exp(C), which suffices; exp_2c = exp(2C), as printed by "
-        "Kathuria et al.",
+        help="factor C' on √β, computed from information (C): exp_c = exp(C), which the proof "
+        "needs; exp_2c = exp(2C), as printed by Kathuria et al.",
         choices=("exp_c", "exp_2c"),
     )
     initial: int = param(

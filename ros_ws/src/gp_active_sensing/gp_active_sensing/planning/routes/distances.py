@@ -350,7 +350,7 @@ class PartDistances:
 def mean_distance(
     points: FloatArray, places: FloatArray, visited: Sequence[int] | IntArray
 ) -> float:
-    """Return the straight distance from a point to the nearest visited place, on average [m].
+    """Return the mean straight distance from a point to its nearest visited place [m].
 
     Args:
         points: (m, 2 or 3) points [m].

@@ -104,8 +104,9 @@ class FieldConfig:
     )
     value_columns: tuple[str, ...] = param(
         (),
-        help="columns of a table whose values change with time, in place of value_column. The name "
-        "of each column has its time slot (v_900_1800). * stands for any text: [v_*_mps]",
+        help="columns with the values of a table that changes with time, in place of "
+        "value_column. The name of each column contains its time slot (v_900_1800). * stands for "
+        "any text: [v_*_mps]",
     )
     time_column: str = param(
         "",

@@ -126,7 +126,7 @@ def road_map_of(graph: Any, *, name: str = "", crs: str = "") -> RoadMap:
 
     Raises:
         MapError: the graph has problems; the message lists all, each with its node or edge.
-        MissingDependencyError: coordinates are not metres, and pyproj is missing.
+        MissingDependencyError: the coordinates are not in metres, and pyproj is not installed.
     """
     nx = library("networkx", "graphs are read with networkx")
     if not isinstance(graph, nx.Graph):

@@ -1,6 +1,6 @@
 """Road maps from a table of edges (CSV).
 
-If the edges have no lines, a second table lists the positions of the nodes.
+If the edges have no polylines, a second table lists the positions of the nodes.
 
 ``maps/README.md`` describes the columns.
 """
