@@ -76,7 +76,7 @@ def survey_places(places: Topology, kind: str) -> Survey:
         moved = counted(moves // 2, "move") if moves else "any one may be next"
         lines = [("places", f"{places.n}, {apart} m apart, {moved}"), ("parts", joined)]
     sides = " × ".join(_metres(b - a) for a, b in zip(low, high, strict=True))
-    lines.append(("extent", f"{sides}, from x {low[0]:g}, y {low[1]:g} m"))
+    lines.append(("extent", f"{sides}, from x {low[0]:.10g}, y {low[1]:.10g} m"))
     lines.append(("coordinates", f"metres, frame {places.frame!r}{_datum(places.datum)}"))
     if places.heights is not None:
         lines.append(("heights", f"z {low[2]:g} … {high[2]:g} m"))

@@ -438,7 +438,9 @@ class MissionDraft:
         if self.map.places is None:
             return f"the first one that comes on {self.map.section['topic']}"
         now = ", now: " if "topic" in self.map.section else ""
-        return f"{'of ' + self.map.section['topic'] if now else ''}{now}{in_words(self.map.places)}"
+        shipped = f"; it ships with the package: {self.map.shipped}" if self.map.shipped else ""
+        of = f"of {self.map.section['topic']}" if now else ""
+        return f"{of}{now}{in_words(self.map.places)}{shipped}"
 
     def text(self, start: str) -> str:
         """Return the text of the parameter file; `start` is its opening comment."""

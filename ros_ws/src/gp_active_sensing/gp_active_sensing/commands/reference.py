@@ -64,7 +64,7 @@ def _list_by_purpose(found: list[dict[str, Any]]) -> None:
     left["ucb_pe"] = "Another name of ucb_dpp_max."
     for purpose, names in {
         **_PURPOSES,
-        "Use a policy of another program or package": " ".join(left),
+        "Other policies": " ".join(left),
     }.items():
         shown = {name: left.pop(name) for name in names.split() if name in left}
         if shown:

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import click
 
 from gp_active_sensing.commands import echo
-from gp_active_sensing.errors import RunError
+from gp_active_sensing.errors import RunError, suggest
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -295,4 +295,7 @@ def watch(
         )
         raise click.ClickException(msg)
     check_single(run_dir)
+    if not run_dir.exists():
+        if near := suggest(run_dir.name, (each.name for each in run_dir.parent.iterdir())):
+            echo(f"{run_dir} does not exist yet.{near}")
     serve(run_dir, WatchOptions(**options), echo)

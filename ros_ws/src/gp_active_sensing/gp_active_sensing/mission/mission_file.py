@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.mission.config import ActiveSensingConfig
 from gp_active_sensing.topology import MapConfig, Roads, Topology
 from gp_active_sensing.topology.config import build_settled
-from gp_active_sensing.util.resources import find_resource
+from gp_active_sensing.util.resources import find_resource, is_shipped
 from gp_active_sensing.util.wording import counted
 from gp_active_sensing.util.yaml_files import check_meaning, comment, scalar
 
@@ -51,11 +52,13 @@ class MissionMap:
         section: configuration section `map`, without default values.
         places: the places; None = no map has come on the topic yet.
         from_file: True = the map is from a file or a topic and may have a frame and an origin.
+        shipped: path of the map if it ships with the package; None = a map of the user.
     """
 
     section: Mapping[str, Any]
     places: Topology | None
     from_file: bool
+    shipped: Path | None = None
 
     @property
     def frame(self) -> str:
@@ -85,9 +88,9 @@ def read_map(
         section = {"kind": "grid", "outline": [[x0, y0], [x1, y1]], **more}
         return _tried(section, from_file=False)
     file = str(Path(text).expanduser()) if text.startswith("~") else text
-    find_resource("maps", file)  # raises a clear error for a missing file
-    section = {"file": file, **more}
-    return _tried(section, from_file=True)
+    path = find_resource("maps", file)  # raises a clear error for a missing file
+    found = _tried({"file": file, **more}, from_file=True)
+    return dataclasses.replace(found, shipped=path if is_shipped(path) else None)
 
 
 def _tried(section: dict[str, Any], *, from_file: bool) -> MissionMap:
@@ -189,6 +192,12 @@ def read_budget(text: str, what: str = "budget") -> dict[str, int | float]:
         ConfigError: an amount has no number or an unknown unit, or two amounts have the same unit.
     """
     found: dict[str, int | float] = {}
+    if decimal := re.search(r"\d,\d+", text):
+        msg = (
+            f"{what}: {text.strip()!r} has a comma within a number; write "
+            f"{decimal[0].replace(',', '.')} for a decimal number, or two amounts as '40, 2 km'"
+        )
+        raise ConfigError(msg)
     for part in text.split(","):
         match = _AMOUNT.match(part)
         unit = _UNITS.get(match[2].lower()) if match else None

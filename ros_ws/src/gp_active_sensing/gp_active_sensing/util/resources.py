@@ -73,6 +73,11 @@ def list_resources(kind: str) -> tuple[str, ...]:
     )
 
 
+def is_shipped(path: Path) -> bool:
+    """Return whether a file or folder lies in a folder of shipped resources."""
+    return any(path.is_relative_to(folder) for kind in KINDS for folder in resource_folders(kind))
+
+
 def find_resource(kind: str, name: str | os.PathLike[str]) -> Path:
     """Return the path of a shipped file or of a user's file.
 

@@ -77,7 +77,7 @@ def test_time_never_goes_back(drift: DriftConfig, caplog: pytest.LogCaptureFixtu
         belief.advance(2.0)
         belief.advance(-YEAR)
     assert belief.seconds == 6.0
-    assert caplog.text.count("4 s behind") == 1
+    assert len(caplog.records) == 1
     for a, b in zip(belief.predict(), straight.predict(), strict=True):
         np.testing.assert_array_equal(a, b)
 

@@ -62,7 +62,7 @@ def test_a_budget(text: str, found: dict[str, float]) -> None:
     assert read_budget(text) == found
 
 
-@for_each("text", ["", "many", "2 miles", "2.5", "0", "-3 km", "40, 50"])
+@for_each("text", ["", "many", "2 miles", "2.5", "0", "-3 km", "40, 50", "1,5 km"])
 def test_what_is_no_budget_is_refused(text: str) -> None:
     with pytest.raises(ConfigError, match="budget: "):
         read_budget(text)
