@@ -18,7 +18,7 @@ class GoalChecker:
     """Checker of a probe's arrival at its waypoint and of the wait for a reading.
 
     Args:
-        radius: distance to the waypoint up to which the probe counts as arrived [m].
+        radius: radius around the waypoint within which the probe counts as arrived [m].
         timeout: longest wait for a reading at the waypoint [s].
     """
 
@@ -165,7 +165,7 @@ class GroundMonitor:
     """Monitor of a probe's distance from the ground (the free area) of its map.
 
     Args:
-        limit: distance from the ground beyond which there is an alarm [m]. None = the distance
+        limit: there is an alarm beyond this distance from the ground [m]. None = the distance
             between neighbouring places, or `snap_distance` on roads.
     """
 
@@ -218,7 +218,7 @@ _CORNER = math.sqrt(0.5)
 """Distance from a square cell's centre to its corner, as a fraction of the cell's side."""
 
 MUTE = "no reading"
-"""Prefix of the reason text when a sensor is silent."""
+"""Prefix of `ProbeState.gone` for a probe with a silent sensor."""
 SHOWN = 5
 """Largest number of places that a message about a silent sensor names."""
 

@@ -242,7 +242,7 @@ class WaypointConfig:
 
 @dataclass(frozen=True)
 class GridTopicsConfig:
-    """Field values that the cell values 0 and 100 of the published occupancy grids stand for."""
+    """Field values that correspond to the cell values 0 and 100 in published occupancy grids."""
 
     mean_low: float | None = param(
         None, help="estimate at level 0 of ~/mean_grid. Unset = the smallest estimate of the map"

@@ -23,11 +23,11 @@ Position = Sequence[float] | None
 
 
 def places_along(topology: Topology, start: Position, path: Sequence[int]) -> tuple[int, ...]:
-    """Return the places that lead along a path; each is in sight of the one before.
+    """Return the places on the way along a path; each is in sight of the previous place.
 
     Places are added where the straight line between two places of the path leaves the ground. A
-    probe outside the ground starts at its nearest point. Returns () if no way over the ground leads
-    from `start` to the path's end.
+    probe outside the ground starts at the ground's nearest point. Returns () if no way over the
+    ground leads from `start` to the path's end.
     """
     ground = topology.ground
     if ground is None or not ground.bounded or not path:
@@ -136,8 +136,9 @@ def _way_on(
 def way_in_sight(topology: Topology, start: FloatArray, goal: int) -> tuple[int, ...]:
     """Return the shortest way from a position (2,) [m] to a place; () = none.
 
-    Each place of the way is in sight of the previous place. The A* search covers all places and
-    ignores the moves of the map. Each expanded place costs O(n) line-of-sight tests.
+    Each place of the way is in sight of the previous place. The A* search ignores the moves of the
+    map: it connects all places that are in sight of each other. Each expanded place costs O(n)
+    line-of-sight tests.
     """
     points, ground = topology.positions, topology.ground
     assert ground is not None

@@ -20,7 +20,7 @@ _AGAIN = 1.25
 _MOST_TRIED = 32
 """Largest number of moves that the search for a blocked move tries."""
 _DIFFERS = 0.35
-"""Largest relative difference at which the length of a way explains a driven length."""
+"""A way explains a driven length if they differ by at most this fraction plus one spacing."""
 _LONGER = 1.25
 """A move can count as blocked only if the way without it is longer by this factor."""
 _AHEAD = 3
@@ -72,7 +72,7 @@ class DriveRecord:
 
 
 def move_before(topology: Topology, probe: Any) -> tuple[int, int] | None:
-    """Return the planned move that a stalled probe cannot make; None = unknown.
+    """Return the planned move (from, to) that a stalled probe cannot make; None = unknown.
 
     This is the next move through a doorway, or the next move if no doorway is ahead. If no doorway
     is ahead and the probe is still at the start of a path with several places, the move is
@@ -97,7 +97,7 @@ def move_before(topology: Topology, probe: Any) -> tuple[int, int] | None:
 def move_left_out(
     topology: Topology, drive: DriveRecord, here: int | None, metres: float
 ) -> tuple[int, int] | None:
-    """Return the planned move whose absence explains a long drive; None = no such move.
+    """Return the planned move (from, to) that a probe probably drove around; None = no such move.
 
     Each move after the last passed place is removed from the map in turn. The driven length plus
     the remaining way is compared with the whole way from the start. Both ways avoid the removed

@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 
 
 _MOMENT = 1e-6
-"""Time to spare up to which a decision no longer waits for answers [s]."""
+"""A decision does not wait for answers if there is no more than this time to spare [s]."""
 
 
 class ExpertQueries:

@@ -58,10 +58,10 @@ from gp_active_sensing.util.process import hand_back
 logger = logging.getLogger(__name__)
 
 _LIVE_RADIUS = 0.5
-"""Arrival radius in live traffic [m], so small that a car at a red light has not arrived."""
+"""Arrival radius in live traffic [m], so small that a car at a red light does not arrive."""
 
 SECONDS_OF_QUEUE = 20.0
-"""Size of each stream's queue, divided by the expected rate of messages [s]."""
+"""Each stream's queue has room for the messages that are expected in this time [s]."""
 
 _FIXED = ("none", "stations")
 """Kinds of experts whose stations the parameter `expert.stations` may replace."""
@@ -421,7 +421,7 @@ def _named(journal: Callable[[Event], None], name: str, event: Event) -> None:
 def _radius(
     config: ActiveSensingConfig, scenario: Mapping[str, Any] | None, matcher: MapMatcher
 ) -> float:
-    """Return the distance to its waypoint up to which a probe counts as arrived [m]."""
+    """Return the radius around a waypoint within which a probe counts as arrived [m]."""
     if config.mission.arrival_radius is not None:
         return config.mission.arrival_radius
     if _is_live(scenario):

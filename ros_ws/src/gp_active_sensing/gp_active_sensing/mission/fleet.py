@@ -15,13 +15,13 @@ from gp_active_sensing.records.events import Event, RosterChanged
 logger = logging.getLogger(__name__)
 
 LEFT = "left: "
-"""Prefix of the reason text of a probe that left. Such a probe rejoins only on request."""
+"""Prefix of `ProbeState.gone` for a probe that left. Such a probe rejoins only on request."""
 OFF_LIST = "taken off the list"
 """Reason why a probe takes no part in the mission: the parameter `probes` lacks its name."""
 ALARM_SECONDS = 10.0
 """Time without a pose after which an alarm begins [s]."""
 SILENT = "silent for"
-"""Prefix of the reason text of a silent probe. Such a probe rejoins with its next pose."""
+"""Prefix of `ProbeState.gone` for a silent probe. Such a probe rejoins with its next pose."""
 
 
 def resting_reason(probes: Iterable[ProbeState]) -> str:

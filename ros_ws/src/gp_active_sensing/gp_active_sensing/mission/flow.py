@@ -20,8 +20,8 @@ from gp_active_sensing.types import Reading
 def flows(config: ActiveSensingConfig, loop: SensingLoop) -> bool:
     """Return whether probes drive on before their readings have arrived.
 
-    Probes wait at a place if the sensor has to settle, if decisions are taken in rounds, or if the
-    policy reads places repeatedly.
+    Probes wait at a place if `waypoint.ahead` is 1, `mission.follow` is ``probe``, the sensor has
+    to settle, decisions are taken in rounds, or the policy reads places repeatedly.
     """
     mission = config.mission
     stops = mission.settle > 0.0 or mission.together or mission.follow == "probe"

@@ -82,7 +82,7 @@ class LiveMap:
 
     Args:
         places: places of the first map.
-        drift: drift model that the policy defines; None = the drift model of `belief`.
+        drift: drift model that the policy defines; None = the configured drift model.
         run_dir: directory in which maps are stored; None = maps are not stored.
         further: configured beliefs about the further quantities, keyed by name.
     """

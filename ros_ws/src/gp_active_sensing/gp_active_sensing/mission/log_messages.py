@@ -39,7 +39,7 @@ def budget_text(budget: Budget, aim: Aim | None = None) -> str:
 
 
 NEW = 0.3
-"""Change from which on an estimated delay is logged again [s]."""
+"""An estimated delay is logged again if it has changed by more than this [s]."""
 logger = logging.getLogger(__name__)
 
 

@@ -19,7 +19,7 @@ from gp_active_sensing.types import FloatArray
 _NEAR = 0.125
 """Ratio of `MapMatcher.near` to the distance between neighbouring places."""
 _PREFERENCE = 5.0
-"""Distance that is subtracted for the probe's last place and its planned places [m]."""
+"""The probe's last place and planned places are treated as nearer by this distance [m]."""
 _WRONG_WAY = 40.0
 """Distance by which a road is treated as farther if the probe heads against it [m].
 
@@ -28,7 +28,7 @@ At a right angle, half of this distance is used.
 
 
 class Match(NamedTuple):
-    """Place of a pose, and the driven fraction of the place's line, from 0 at the start to 1."""
+    """Place of a pose, and the driven fraction (0 to 1) of the place's line; 1 for a point."""
 
     place: int
     fraction: float
@@ -84,7 +84,7 @@ class MapMatcher:
         return bool(self._lengths[place] > 0.0)
 
     def near(self, place: int) -> float:
-        """Return how far from a place a reading has only a quarter of its full weight [m].
+        """Return the distance from a place at which a reading has a quarter of its full weight [m].
 
         The distance is infinite for a line, whose value is an average along the line.
         """

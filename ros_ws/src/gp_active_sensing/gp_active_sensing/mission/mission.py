@@ -66,13 +66,13 @@ STATUS_SECONDS = 1.0
 SHOW_SECONDS = 2.0
 """Smallest time between two displays of the belief while no decision is taken [s, real time]."""
 AGAIN = "blocked places are tried again"
-"""Suffix of the reason text of a waiting mission: blocked places will be tried again."""
+"""Suffix of `Mission.reason` while the mission waits to try blocked places again."""
 AWAY = "away, and waited for"
-"""Suffix of the reason text of a waiting mission: silent probes may come back."""
+"""Suffix of `Mission.reason` while the mission waits for silent probes to come back."""
 GROWS = "the map may grow"
-"""Suffix of the reason text of a waiting mission: the map may become larger."""
+"""Suffix of `Mission.reason` while the mission waits for the map to become larger."""
 TO_COME = "readings of places passed are still to come"
-"""Suffix of the reason text of a waiting mission: readings of passed places are missing."""
+"""Suffix of `Mission.reason` while the mission waits for readings of passed places."""
 
 
 class GrowingMap(Protocol):
@@ -142,7 +142,7 @@ class Mission:
         self.map: GrowingMap | None = None
         """Live map; None = the map does not change."""
         self.nothing_since_ns: int | None = None
-        """Time at which the live map ran out of places to choose [ns]; None = it has places."""
+        """Time since which the map has no places to choose [ns]; None = there are such places."""
         self.last_job: int | None = None
         """Number of the planning job whose plan ended the mission; None = none."""
         self._silent: set[str] = set()
@@ -204,7 +204,7 @@ class Mission:
 
     @property
     def until_ns(self) -> int:
-        """Time of the newest step or of the mission's end, on the node's clock [ns]."""
+        """Time of the newest step, or of the end of an ended mission, on the node's clock [ns]."""
         return self.now_ns if self._ended_ns is None else self._ended_ns
 
     # -- commands ---------------------------------------------------------------------------

@@ -44,7 +44,7 @@ class MissionLog:
     def decisions(
         self, std: FloatArray, weights: FloatArray | None = None, *, known: bool = True
     ) -> None:
-        """Log queued decisions with place and reason, once the probe's earlier stages are recorded.
+        """Log each queued decision once the earlier stages of the same probe are recorded.
 
         Args:
             std: (n,) standard deviation of the field at each place, in the unit of the readings.

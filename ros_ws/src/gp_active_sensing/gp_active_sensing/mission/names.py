@@ -10,7 +10,7 @@ from gp_active_sensing.errors import ConfigError
 MOST_PROBES = 128
 """Largest number of probes of a mission, including those that have left."""
 LONGEST_NAME = 100
-"""Largest number of characters of a probe's name, since a ROS topic has at most 255."""
+"""A probe's name has at most this number of characters, since a ROS topic has at most 255."""
 
 _NAME = re.compile(r"[A-Za-z_]\w*(/[A-Za-z_]\w*)*", re.ASCII)
 

@@ -41,12 +41,13 @@ def mounted(pose: Pose, mount: Sequence[float]) -> Pose:
     r"""Return the pose of a sensor that is mounted on a probe.
 
     `mount` is the sensor's position m relative to the pose [m]: x ahead, y to the left, and perhaps
-    z upwards. An uncertain heading ψ of variance :math:`\sigma_\psi^2` adds the mean square error
+    z upwards. R(ψ) is the rotation by the heading ψ. An error ε of the heading, with variance
+    :math:`\sigma_\psi^2`, adds its mean square effect to the variance of the pose:
 
     .. math:: E|R(\psi + \epsilon)\,m - R(\psi)\,m|^2 = 2|m|^2 (1 - e^{-\sigma_\psi^2/2})
 
-    to the variance of the pose. Without a heading the probe's position is returned, and |m|² is
-    added to its variance. Roll and pitch are taken as 0.
+    Without a heading the probe's position is returned, and |m|² is added to its variance. Roll
+    and pitch are taken as 0.
     """
     ahead, left, *up = mount
     if any(up):

@@ -54,7 +54,7 @@ NO_POSE = "no pose yet"
 """Reason why a probe takes no part in the mission: it has sent no pose."""
 Journal = Callable[[Event], None]
 _WASTED = 0.1
-"""Tolerated excess of a drive over its planned length, as a fraction of this length."""
+"""Tolerated excess of a drive over its planned length, as a fraction of the planned length."""
 
 
 class ProbeState:
@@ -62,11 +62,11 @@ class ProbeState:
 
     Args:
         name: namespace of the probe; "" for a single probe.
-        arrival_radius: distance to a waypoint up to which the probe counts as arrived [m].
+        arrival_radius: radius around a waypoint within which the probe counts as arrived [m].
         own_budget: remaining metres and seconds of the probe, and its end place. The budget of
             readings belongs to the whole mission.
         back_to_start: True = the end place is the place of the first decision.
-        off_map: distance from the free area beyond which an alarm starts; see `GroundMonitor`.
+        off_map: an alarm starts beyond this distance from the free area; see `GroundMonitor`.
         flows: True = the probe drives on when it arrives, and does not wait for the reading.
         sortie: range of the probe's battery; None = the battery lasts for the mission.
         carried: names of the quantities that the probe measures; None = all.

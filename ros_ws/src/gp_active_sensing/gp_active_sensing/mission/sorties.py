@@ -10,15 +10,15 @@ from gp_active_sensing.planning.budget import least_of
 from gp_active_sensing.types import Budget, Cost, Plan
 
 CHANGING = "changes its battery"
-"""Prefix of the reason text of a probe that waits for another battery."""
+"""Prefix of `ProbeState.gone` for a probe that waits for another battery."""
 _MARGIN = 1.5
-"""Factor on the past relative excess of drives over their plans, to predict the future excess."""
+"""Expected relative excess of later drives over their plans, as a multiple of the past excess."""
 _STEP = 0.005
 """Smallest change of the state of charge (0 to 1) that is recorded."""
 _LEARNT = 0.03
-"""Amount of used charge (0 to 1) from which on the use per metre is estimated."""
+"""The use per metre is estimated when at least this amount of charge (0 to 1) is used."""
 _RECENT = 0.1
-"""Amount of charge used last (0 to 1), from which the recent use per metre is estimated."""
+"""Amount of charge (0 to 1) over which the recent use per metre is estimated."""
 _CHARGED = 0.1
 """Smallest rise of the state of charge (0 to 1) that indicates a new or recharged battery."""
 

@@ -143,7 +143,7 @@ FIGURES = (
     "promised_error",
     "regret", "cumulative_regret", "regret_bound", "recommended",
 )  # fmt: skip
-"""Those fields of a stage's record that the summary needs; only they are kept in memory."""
+"""Fields of a stage's record that the summary needs; only these fields are kept in memory."""
 MOST_UNWRITTEN = 2_000
 """Largest number of records kept in memory while the disk is full. The oldest are dropped."""
 

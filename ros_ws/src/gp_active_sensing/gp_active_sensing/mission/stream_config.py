@@ -28,7 +28,7 @@ TWISTS = {
 }
 """Nested field names of the linear velocity, keyed by message type."""
 LEAST_MAX_RATE = 2000.0
-"""Smallest value of the limit on a stream's message rate [Hz]."""
+"""The limit on a stream's message rate is at least this [Hz]."""
 MOST_BYTES = {"reading": 1_048_576, "pose": 65_536, "answer": 1_048_576}
 """Largest size of a message that is decoded [bytes], keyed by kind of stream."""
 MOST_ANSWERS = 100.0
@@ -362,6 +362,6 @@ def most_per_second(stream: ReadingConfig | PoseConfig) -> float:
 
 
 WAITING_SECONDS = 2.0
-"""Size of the queue of readings without a pose, divided by the largest rate of readings [s]."""
+"""The queue of readings without a pose has room for the readings of this time [s]."""
 KEPT_SECONDS = 2.0
-"""Size of the store of gated readings, divided by the largest rate of readings [s]."""
+"""The store of gated readings has room for the readings of at least this time [s]."""

@@ -19,7 +19,7 @@ CATCH_UP_SECONDS = 2.0
 MOST_SECONDS = 30.0
 """Longest wait for missed messages [s, real time], even while more of them arrive."""
 MOST_WAITING = 50_000
-"""Number of queued messages of a probe at which the queue counts as full and is released."""
+"""A probe's queue counts as full and is released at this number of messages."""
 
 
 class Backlog:
@@ -116,8 +116,8 @@ class DuplicateFilter:
 
     Two readings are the same if they have the same stamp and value. For an averaging window, the
     journal has only the first and the last stamp, so that all readings between these stamps match.
-    The filter drops the events that came first in the journal, not those with the oldest stamps,
-    since stamps are out of order after a clock was set back.
+    A full filter drops the readings that came first in the journal. These may not have the oldest
+    stamps, since stamps are out of order after a clock was set back.
 
     Args:
         most: largest number of stored readings, and of stored windows.
@@ -128,7 +128,7 @@ class DuplicateFilter:
         self._single: Counter[tuple[int, float]] = Counter()
         self._windows: deque[tuple[int, int]] = deque(maxlen=most)
         self._spans: tuple[list[int], list[int]] | None = None
-        """First stamps of the stored windows, sorted, and the largest last stamp up to each window.
+        """First stamps of the stored windows, sorted, and the running maximum of their last stamps.
 
         None = a window was added since these stamps were computed.
         """

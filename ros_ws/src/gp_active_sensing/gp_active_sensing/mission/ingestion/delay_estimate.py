@@ -47,10 +47,10 @@ _FINE: FloatArray = np.linspace(CANDIDATES[0], CANDIDATES[-1], _PARTS * (len(CAN
 
 
 def log_likelihood(profile: FloatArray) -> FloatArray:
-    """Return the log-likelihood (S, F) [nat] of F common delays, given the readings of one block.
+    """Return the log-likelihood (S, F) [nat] of each common delay, given the readings of one block.
 
-    Each row belongs to one of the S `SCATTERS`. `profile` (K,) is the log-likelihood of the block
-    at each of the K `CANDIDATES` [nat].
+    The S rows belong to the `SCATTERS`, the F columns to common delays at intervals of `STEP`.
+    `profile` (K,) is the log-likelihood of the block at each of the K `CANDIDATES` [nat].
     """
     fine = _between(profile)
     fine -= fine.max()
@@ -79,7 +79,7 @@ def common_delay(likelihoods: Iterable[FloatArray]) -> tuple[float, float, float
 
 
 def _between(profile: FloatArray) -> FloatArray:
-    """Interpolate a log-likelihood (K,) of the `CANDIDATES` at the delays `_FINE` by parabolas."""
+    """Interpolate a log-likelihood (K,), known at the `CANDIDATES`, by parabolas at `_FINE`."""
     nearest = np.round(np.arange(len(_FINE)) / _PARTS).astype(int)
     middle = np.clip(nearest, 1, len(CANDIDATES) - 2)
     before, at, after = profile[middle - 1], profile[middle], profile[middle + 1]
@@ -101,22 +101,22 @@ APART = 0.5
 STANDING = 3.0
 """Readings are ignored after the probe has been at rest for this time [s]."""
 MOVING = 0.05
-"""Displacement between two readings above which the probe counts as moving [m]."""
+"""The probe counts as moving if two readings are farther apart than this [m]."""
 _LENGTHS = (0.03, 0.06, 0.12, 0.25, 0.5, 1.0)
 """Candidate length-scales, as fractions of the extent of a block."""
 _NOISES = (0.001, 0.01, 0.1, 1.0)
 """Candidate noise variances, as fractions of the field's variance."""
 KEPT = 40
-"""Largest number of blocks that are used: the newest blocks, since a delay may change."""
+"""At most this number of blocks is used, the newest ones, since a delay may change."""
 BLOCKS = 3
-"""Number of blocks from which a delay is estimated."""
+"""A delay is estimated from at least this number of blocks."""
 ENOUGH = BLOCKS * FULL
 EVIDENCE = 8.0
-"""Log-likelihood ratio to the delay 0 from which an estimated delay is reported [nat]."""
+"""A delay is reported if its log-likelihood ratio to the delay 0 is at least this [nat]."""
 ERRORS = 3.0
-"""An estimated delay is reported from this multiple of its standard error on."""
+"""A delay is reported if it is at least this multiple of its standard error."""
 LEAST = 0.2
-"""Absolute value from which an estimated delay is reported [s]."""
+"""A delay is reported if its absolute value is at least this [s]."""
 
 
 @dataclass(frozen=True)
@@ -182,7 +182,7 @@ def _evidence(positions: FloatArray, values: FloatArray, length: float) -> list[
 
 
 class DelayEvidence:
-    """Evidence about the delay from all blocks. It is computed in small steps."""
+    """Likelihoods of a sensor's delay from blocks of readings; `work` computes one small step."""
 
     def __init__(self) -> None:
         self.samples = 0

@@ -98,7 +98,7 @@ class Ingestion(ReadingIntake):
 
     @property
     def counts(self) -> Counter[str]:
-        """Number of rejected messages, keyed by reason; of further quantities, ``name.reason``."""
+        """Number of rejected messages, keyed by reason; for further quantities, ``name.reason``."""
         found = Counter(dict(self.rejected))  # another thread may change the counts
         for name, intake in self.further.items():
             found += Counter({f"{name}.{why}": n for why, n in dict(intake.rejected).items()})

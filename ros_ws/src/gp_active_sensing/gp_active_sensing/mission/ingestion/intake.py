@@ -41,7 +41,7 @@ _NO_POSE = (
     "come late, or not at all, on a busy machine"
 )
 _BESIDE = 0.4
-"""Distance from the pose to the sensor above which a warning is logged [spacings of places]."""
+"""A warning is logged if the sensor is farther from the pose than this [spacings of places]."""
 
 
 class ReadingIntake:

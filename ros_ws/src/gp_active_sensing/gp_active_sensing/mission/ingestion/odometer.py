@@ -29,15 +29,15 @@ from collections.abc import Callable, Sequence
 from gp_active_sensing.mission.poses import Pose
 
 _CHORD, _START = 6.0, 16.0
-"""Distance from the anchor above which a chord ends: in motion, and at rest [estimated σ]."""
+"""A chord ends beyond this distance from the anchor: in motion, and at rest [estimated σ]."""
 _CLAIMED_CHORD, _CLAIMED_START = 0.5, 2.0
-"""Distance from the anchor above which a chord ends: in motion, and at rest [published σ]."""
+"""A chord ends beyond this distance from the anchor: in motion, and at rest [published σ]."""
 _GUESS = 0.25
 """Noise that is assumed before the first estimate, as a fraction of the published σ."""
 _FOLLOWS = 10.0
 """Time constant with which the anchor follows the poses of a probe at rest [s]."""
 _MOST_FOLLOWED = 0.2
-"""Largest fraction of the way to a probe at rest by which one pose moves the anchor."""
+"""One pose moves the anchor by at most this fraction of the way to a probe at rest."""
 _RESTS, _RESTS_PER_METRE = 3.0, 20.0
 """A probe is at rest after max(`_RESTS`, σ · `_RESTS_PER_METRE`) [s] without a new anchor."""
 _REGULAR = 1.25
@@ -56,8 +56,8 @@ class Odometer:
     Args:
         most: largest plausible standard deviation of the noise [m].
         length: returns the length of a displacement (x, y, z) [m].
-        twists: True = use the poses' speeds from the start; False = use them after one of them
-            has been above 0.1 m/s.
+        twists: True = use the poses' speeds from the start; False = use them once a speed above
+            0.1 m/s has come.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class Odometer:
     ) -> None:
         self.metres = 0.0
         self.counted: Pose | None = None
-        """Anchor up to which `metres` are counted, with the stamp of the newest pose."""
+        """Anchor, up to which `metres` are counted; its stamp is that of the newest pose."""
         self.noise = 0.0
         """Estimated standard deviation of white noise on each axis [m]; 0 = no noise."""
         self._most, self._length, self._measured = most, length, twists

@@ -54,7 +54,7 @@ class OutlierGate:
 
     Args:
         limit: deviation above which a reading is gated [standard deviations]; 0 = no limit.
-        places: number of observed places below which no reading is gated.
+        places: no reading is gated until this number of places is observed.
         capacity: largest number of stored readings.
     """
 

@@ -259,9 +259,9 @@ class ReadingPipeline:
         return self._points[place]
 
     def _follow_up(self) -> None:
-        """Update the belief if due: after each new place, and after every `REPEATS` readings.
+        """Update the belief; called after each new place, and after every `REPEATS` readings.
 
-        The number of readings decides, not the time, so that a replay gives the same belief.
+        Readings cause the updates, and not a clock, so that a replay gives the same belief.
         """
         self._repeats = 0
         try:

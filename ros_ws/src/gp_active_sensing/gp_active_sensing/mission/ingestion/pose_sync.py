@@ -24,11 +24,11 @@ FASTEST = 150.0
 Judgement = Literal["", "jumped", "relocated"]
 """Class of a pose: normal (""), unusable after a jump, or the first pose after a relocation."""
 _NEAR, _PUSH = 5.0, 10.0
-"""Step up to which a pose is never a jump [m], and largest acceleration of a probe [m/s²]."""
+"""A step up to `_NEAR` [m] is never a jump. `_PUSH` is a probe's largest acceleration [m/s²]."""
 _CALM, _REGULAR = 20, 1.25
-"""Number of regular poses that make a stream calm, and longest time between two of them [s]."""
+"""A stream is calm after `_CALM` regular poses, which are at most `_REGULAR` seconds apart."""
 _AGREE, _LASTS = 3, 3.0
-"""Number of poses and time [s] at a new position after which the jump is a relocation."""
+"""A jump is a relocation after `_AGREE` poses and `_LASTS` seconds at the new position."""
 
 
 class PoseFilter:
@@ -40,7 +40,7 @@ class PoseFilter:
     Args:
         max_ahead: largest time by which a pose may be ahead of the node's clock [s]; None = no
             limit.
-        jump: length from which on a jump is logged although the pose is used [m].
+        jump: a longer jump is logged even if the pose is used [m].
     """
 
     def __init__(

@@ -30,9 +30,9 @@ _MEDIAN = (1.0 - 2.0 / (9.0 * _BLOCK)) ** 3
 class NoiseLevel:
     """Estimator of the variance of a reading, which uses differences of consecutive readings.
 
-    The estimate is the median of the estimates from blocks of differences. A glitch (-999 for "no
-    data") affects only one or two blocks. The estimate is above 0 even if the
-    sensor's resolution is so coarse that most differences are 0.
+    Each block of differences gives an estimate, and the median of these estimates is used. A
+    glitch (-999 for "no data") changes only one or two of them. The median is above 0 even if
+    the sensor's resolution is so coarse that most differences are 0.
     """
 
     def __init__(self) -> None:
@@ -61,7 +61,7 @@ class NoiseLevel:
 
 
 _SURE = 3.0
-"""Deviation of a sample variance above which chance does not explain it [standard errors]."""
+"""Chance explains deviations of a sample variance up to this limit [standard errors]."""
 
 
 class StayAverage:
@@ -208,10 +208,9 @@ class Stays:
         longest: returns the longest duration of a stay [s]. Longer stays are cut into pieces, since
             in a changing field the weight of a reading must depend on its age.
         place: checks an average and returns it; raises ReadingError if the belief rejects it.
-        parts: returns the effective number of pieces of a cut stay. All pieces have the same error,
-            which comes from their distance to the place's point. So that this error counts only
-            once, the distance of each piece after the first is multiplied by the square root of
-            this number.
+        parts: returns the effective number N of pieces of a cut stay. The pieces share the error
+            that comes from their distance to the place's point. So that this error counts only
+            once, the distance of each piece after the first is multiplied by √N.
     """
 
     def __init__(
@@ -228,7 +227,7 @@ class Stays:
         self._place, self._parts = place, parts
         self._place_at = place_at
         self.near: Callable[[int], float] = lambda place: math.inf
-        """Function that returns how far from a place a reading has a quarter of its weight."""
+        """Function that returns the distance at which a reading has a quarter of its weight."""
         self.stretch = 1.0
         """Factor that converts vertical metres to equivalent horizontal metres."""
         self._longest = longest
@@ -283,7 +282,7 @@ class Stays:
         return self._extend(stay, after, average)
 
     def widened(self, placed: PlacedReading) -> PlacedReading:
-        """Return a reading without a stay, with its position's standard deviation as distance."""
+        """Return a reading outside a stay; its distance is its position's standard deviation."""
         reading = placed.reading
         across, up = math.sqrt(reading.position_variance), math.sqrt(reading.height_variance)
         return placed if across == up == 0.0 else self._beside(placed, across, up)
@@ -371,7 +370,7 @@ class Stays:
             return None
 
     def _noise(self, stay: StayAverage, reading: Reading) -> tuple[float | None, Off | None]:
-        """Return the variance of a stay's average and its distance from the place's point.
+        """Return the variance of a stay's average, and the average's distance from the point.
 
         (None, None) = the average is used like a single reading.
         """
@@ -390,7 +389,7 @@ class Stays:
         return variance, self._written(reading.location, across, up)
 
     def _written(self, place: int | None, across: float, up: float) -> Off:
-        """Return `across`, rounded to six digits [m]; on a map with heights, both lengths."""
+        """Return `across`, rounded to six digits [m]; on a map with heights, (`across`, `up`)."""
         assert place is not None
         metres = float(f"{across:.6g}")
         return metres if len(self._place_at(place)) == 2 else (metres, float(f"{up:.6g}"))
@@ -402,7 +401,7 @@ class Stays:
         return 0.0 if math.isnan(across) else across, 0.0 if math.isnan(up) else up
 
     def _farther(self, *, further: bool) -> float:
-        """Return the factor on an average's distance: 1, or √`parts` for later pieces of a stay."""
+        """Return the factor that multiplies an average's distance: 1, √`parts` for later pieces."""
         return math.sqrt(self._parts()) if further else 1.0
 
     def _off(self, reading: Reading) -> float:
