@@ -26,7 +26,7 @@ class Mixture:
         weights: (L,) weights with sum 1.
         mean: (L, m) means.
         variance: (L, m) variances without the noise of readings.
-        transform: transform of the values to which mean and variance apply; None = no transform.
+        transform: mean and variance apply to values after this transform; None = no transform.
     """
 
     weights: np.ndarray

@@ -34,7 +34,7 @@ RESTARTS = 20
 
 @dataclass(frozen=True)
 class Readings:
-    """Readings at distinct places, in order."""
+    """Readings at distinct places, in the order in which they were taken."""
 
     places: np.ndarray
     values: np.ndarray
@@ -117,7 +117,7 @@ def wander(
 ) -> np.ndarray:
     """Return up to `count` places of a random walk.
 
-    A walk that cannot continue is followed by a walk from the next place in `starts`.
+    If a walk cannot continue, another walk begins at the next place in `starts`.
     """
     del noisy
     topology, found = field.topology, []

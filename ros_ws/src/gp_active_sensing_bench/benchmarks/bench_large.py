@@ -46,7 +46,7 @@ class Line:
     Args:
         map: map of the mission.
         policy: name of the policy.
-        moves: budget of metres, divided by the mean length of a move.
+        moves: budget, as a multiple of the mean length of a move.
         stages: number of decisions after the first decision.
         readings: number of places with a reading before the first decision.
         seconds: time limit of a decision [s]; None = limit of 500 expansions.

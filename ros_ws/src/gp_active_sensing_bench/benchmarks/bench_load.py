@@ -22,7 +22,7 @@ HERE = Path(__file__).resolve().parent
 SECONDS = float(os.environ.get("GPAS_LOAD_SECONDS", "60"))
 RATE = float(os.environ.get("GPAS_LOAD_RATE", "1000"))
 SLOW = 10.0
-"""Rate of readings in a second, slow drive [1/s]. The node's memory in both drives is compared."""
+"""Lower rate of readings [1/s]. The node's memory at this rate is compared with that at `RATE`."""
 FLOOD_SECONDS = min(10.0, SECONDS)
 PARTS = os.environ.get("GPAS_LOAD_PARTS", "fast floods hours").split()
 HOURS = float(os.environ.get("GPAS_LOAD_HOURS", "2"))

@@ -35,7 +35,7 @@ PAIRS = (
 )
 """Pairs of policies that are compared directly."""
 NETWORKS = {"San Jose": 12, "Tampines": 3, "town": 3, "Monaco": 2}
-"""Number of fields on each road network whose speeds were measured or simulated."""
+"""Number of fields of measured or simulated speeds, by road network."""
 DRAWS, CLEAR = "draws, as learned", "draws, clear"
 
 

@@ -1,4 +1,7 @@
-"""Measure the planning time of ⟨α,ε⟩-BAL in the scenario ``town``, with N' = 5 and S = 5."""
+"""Measure the planning time of ⟨α,ε⟩-BAL in the scenario ``town``.
+
+The policy looks N' = 5 readings ahead, with S = 5 possible values of each reading.
+"""
 
 from __future__ import annotations
 

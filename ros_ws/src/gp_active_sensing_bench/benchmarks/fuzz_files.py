@@ -31,7 +31,7 @@ from tests.fuzzing import absurd_values
 from tests.unit.topology.loaders.test_files import MAKERS, damaged
 
 HANG = 5.0
-"""Smallest processor time for a file that counts as a hang [s]."""
+"""A file that takes more processor time than this [s] counts as a hang."""
 LIMIT = 60
 """Longest wall-clock time for a file [s]."""
 SHIPPED = CORE / "sim"
@@ -44,7 +44,7 @@ Try = Callable[[random.Random], None]
 
 
 class Whole(random.Random):
-    """Random generator for which a file stays undamaged."""
+    """Marker in place of a random generator: the file stays undamaged."""
 
 
 class GivenUp(BaseException):

@@ -39,7 +39,7 @@ EARLY = (10, 25)
 SLOW = ("San Jose", "Tampines", "Monaco", "town 7")
 """Data sets that are left out, because their networks are large."""
 TOO_LARGE = 1.2
-"""Ratio of actual to predicted error above which a prediction counts as wrong."""
+"""A prediction is wrong if the actual error exceeds `TOO_LARGE` × the predicted error."""
 NOW = "now"
 """Name of the variant with the current constants."""
 
@@ -126,7 +126,7 @@ def source_of(name: str) -> str:
 
 
 class Order(NamedTuple):
-    """Distinct places in reading order; the map is scored after each number in `counts`."""
+    """Distinct places in reading order. `counts`: numbers of readings with a scored map."""
 
     places: list[int]
     noisy: np.ndarray
@@ -206,7 +206,7 @@ def replay(name: str, number: int, moves: int, variant: str) -> Row | None:
 
 
 def rows_of(draws: int) -> list[Row]:
-    """Return the scores of all tasks. ``--kept FOLDER`` stores the scores."""
+    """Return the scores of all tasks. Scores in the folder ``--kept`` are not computed again."""
     kept = Kept("choice")
     for name, number, moves in tasks_of(draws):
         for variant in VARIANTS:
@@ -223,9 +223,9 @@ class Figures(NamedTuple):
     Args:
         nlpd: mean negative log predictive density [nat].
         covered: mean coverage of the 90 % intervals.
-        above: fraction of the ratios of actual to predicted error above `TOO_LARGE`.
+        above: fraction of predictions whose actual error exceeds `TOO_LARGE` × the predicted error.
         median: median of the ratio of actual to predicted error.
-        beyond: fraction of actual errors above the belief's bound of probability `SURE`.
+        beyond: fraction of actual errors above the quantile `SURE` of the error under the belief.
     """
 
     nlpd: float
@@ -247,7 +247,7 @@ def figures(rows: Sequence[Row]) -> Figures:
 def choice(draws: int) -> list[Section]:
     """Return a table of all variants, and a table of chosen variants.
 
-    The second table shows, for each source, the variants that the other sources choose.
+    For each source, the second table shows the variants with the smallest NLPD on other sources.
     """
     rows, table = rows_of(draws), dict[str, dict[str, Figures]]()
     for source in dict.fromkeys(source_of(row["name"]) for row in rows):

@@ -49,7 +49,7 @@ class Stage(NamedTuple):
 
 
 def mission(name: str, number: int, policy: str, share: float) -> Row:
-    """Simulate a mission and return the stages."""
+    """Return a mission's stages. The target error is `share` standard deviations of the field."""
     field = field_of(name, number)
     topology, step, known = field.topology, step_of(field.topology), field.known
     rng = rng_of(name, number)

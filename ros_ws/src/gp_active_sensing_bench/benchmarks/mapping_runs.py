@@ -37,15 +37,15 @@ from gp_active_sensing.types import Budget, Plan, PlanLimit, Reading
 
 LEVELS = (0.5, 0.9, 0.95)
 EVENLY = "evenly spaced"
-"""Label of the evenly spaced route with the smallest error, which is known only after a mission."""
+"""Label of the evenly spaced route whose mission has the smallest error."""
 DENSEST = "evenly spaced, densest"
 """Label of the evenly spaced route with the smallest mean distance to all places."""
 MOST_ROUTES = 30
 """Largest number of evenly spaced routes that are driven for one mission."""
 EXPANSIONS = 500
-"""Limit of a decision [expansions]."""
+"""Largest number of expansions in a decision."""
 FEW = {("bal", FREE): 1}
-"""Limits of a decision [expansions] for (policy, mode) whose expansions take seconds."""
+"""Largest number of expansions for each (policy, mode) in which an expansion takes seconds."""
 AHEAD = {MOVES: 3, FREE: 2}
 """Number of readings that the policy `bal` looks ahead, by mode."""
 ROWS = ("lawnmower", DENSEST, EVENLY)
@@ -61,11 +61,11 @@ class Task:
     Args:
         name: name of the data set.
         mode: "moves" or "free".
-        moves: budget of metres, in typical moves.
+        moves: budget, as a multiple of the typical length of a move.
         number: number of the field, and seed.
         label: label of the policy.
         policy: configuration of the policy as JSON, or `EVENLY`.
-        expansions: limit of a decision [expansions].
+        expansions: largest number of expansions in a decision.
     """
 
     name: str

@@ -65,7 +65,7 @@ class Missions:
     def over(
         self, policy: str, key: str, column: int, less: str = REFERENCE, *, blocks: bool
     ) -> tuple[float, float, int]:
-        """Return mean, standard error and number of the differences, one per field or block."""
+        """Return mean, standard error and number of the differences of all fields or all blocks."""
         groups: dict[int, list[float]] = defaultdict(list)
         for field, value in self.differences(policy, key, column, less).items():
             groups[self.blocks[field] if blocks else field].append(value)

@@ -137,7 +137,7 @@ COLOURS = (
 )
 MARKERS = "os^Dv<>Phd"
 _WIDE = 30
-"""Ratio of the largest to the smallest number of readings above which the axis is logarithmic."""
+"""The axis is logarithmic if the largest number of readings is above `_WIDE` × the smallest."""
 # The type is Any, because it differs between versions of matplotlib.
 STYLE: Any = {
     "font.size": 9,

@@ -167,7 +167,7 @@ class _ExperimentReader:
         return found
 
     def _mappings(self, key: str, given: Any, what: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        """Yield (label, mapping) for each entry of `given`; {} = the entry is empty."""
+        """Yield (label, mapping) for each entry of `given`. An empty entry has the mapping {}."""
         for label, value in given.items() if isinstance(given, Mapping) else ():
             if value is None or isinstance(value, Mapping):
                 yield str(label), value or {}

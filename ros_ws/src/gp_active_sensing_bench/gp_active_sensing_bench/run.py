@@ -277,7 +277,7 @@ def run_experiment(
 def _directory(
     experiment: Experiment, out_dir: Path, resume: bool
 ) -> tuple[ExperimentDirectory, ExperimentRecords]:
-    """Return a new or resumed directory with the configuration of `experiment`, and its content."""
+    """Make or resume the directory of `experiment`. Return the directory and its content."""
     if not resume or (out_dir.is_dir() and is_empty(out_dir)):
         directory = ExperimentDirectory.create(out_dir, experiment)
         return directory, directory.load()

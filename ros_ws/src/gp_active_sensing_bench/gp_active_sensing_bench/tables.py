@@ -85,8 +85,8 @@ def summary(records: Sequence[Record], metric: str, at: Sequence[int]) -> Metric
     Args:
         records: records of an experiment, in the order of the rows.
         metric: name of the metric.
-        at: number of readings of each column. A mission with a budget in readings counts only in
-            the column of that budget. All other missions count in each column.
+        at: numbers of readings, one per column. A mission with a budget in readings counts only
+            in the column of that budget. All other missions count in each column.
 
     Raises:
         UnknownNameError: no metric has this name.
@@ -105,7 +105,7 @@ def differences(
 ) -> MetricTable:
     """Return a table of mean differences from a baseline policy on the same seeds.
 
-    `at` has the number of readings of each column. The baseline policy has no row.
+    `at` has a number of readings for each column. The baseline policy has no row.
 
     Raises:
         UnknownNameError: no metric has this name.
@@ -149,7 +149,7 @@ def to_text(table: MetricTable) -> list[str]:
 
 
 def note_of(table: MetricTable, several: str = NOTE) -> str:
-    """Return a note on the meaning of the cells. Tables over several seeds use `several`."""
+    """Return a note on the meaning of the cells. For several seeds, the note is `several`."""
     cells = [cell for row in table.rows for cell in row.cells if cell is not None]
     return NOTE_OF_ONE if cells and all(math.isnan(c.error) for c in cells) else several
 

@@ -25,8 +25,8 @@ class CheckpointDirectory:
     """Folders for training a model.
 
     Args:
-        checkpoint: folder of the optimiser's checkpoint, kept if the training is interrupted.
-        rows: folder for the rows of a large data set, removed after the training.
+        checkpoint: folder of the optimiser's checkpoint. It is kept if the training is interrupted.
+        rows: folder for the rows of a large data set. It is removed after the training.
     """
 
     checkpoint: Path

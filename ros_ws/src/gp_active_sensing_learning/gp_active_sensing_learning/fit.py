@@ -103,8 +103,8 @@ def learn(
     The density is the marginal likelihood of the readings times log-normal priors. The mean is
     integrated out. The length-scale has the default prior of the map. The prior medians of
     `signal_std`, `noise_std` and `place_std` are 1, 0.3 and 0.3 standard deviations of the
-    readings. The logarithms of the three have a prior standard deviation of 1. L-BFGS searches
-    for the optimum from several starts. `place_std` is learned if the noise is known or places were
+    readings. The logarithm of each has a prior standard deviation of 1. L-BFGS searches for the
+    optimum from several starts. `place_std` is learned if the noise is known or places were
     read repeatedly.
 
     Args:
@@ -190,8 +190,8 @@ def _without(model: Model, at: FloatArray) -> float:
     """Return the smallest negative log posterior of the model without `place_std`.
 
     `at` is the optimum of the model with `place_std`. The search begins at several points near
-    `at`. At one point, the noise variance includes the variance of `place_std`. At another point,
-    the length-scales are shorter.
+    `at`. At one point, the noise variance is increased by ``place_std²``. At another point, the
+    length-scales are shorter.
     """
     noise = at[:-1].copy()
     if model.problem.noise is None:
@@ -258,7 +258,7 @@ def belief_section(
 
     Signal, noise, `place_std` and mean have the estimated values. If the readings do not support
     `place_std`, 0 is a second candidate. If the readings cannot separate `place_std` from the
-    noise, `place_std` has half of the unexplained variance.
+    noise, ``place_std²`` is half of the unexplained variance.
 
     `mean_std` equals the standard deviation of the field, because the mean may differ on another
     day. For a linear mean, `mean_std` is at least the largest slope.
@@ -293,7 +293,7 @@ def _parts(
 ) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Return the candidates of `noise_std` and of `place_std`.
 
-    If only the sum of the two variances is known, `place_std` gets half of the sum. Intervals at
+    If only the sum of the two variances is known, ``place_std²`` is half of the sum. Intervals at
     unobserved places are then neither far too narrow nor far too wide. The noise gets a low and a
     high candidate. Repeated readings of a place can decide between these two candidates.
     """

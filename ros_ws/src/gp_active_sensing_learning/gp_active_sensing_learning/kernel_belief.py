@@ -136,7 +136,7 @@ def _best_gaussian(L: FloatArray, s: float, seed: int) -> tuple[FloatArray, Floa
 
 
 def _raised(L: FloatArray, s: float, points: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return mean and precision of q(g) at the optimum that is tracked while L is scaled up."""
+    """Follow the optimum of q(g) while a factor on L grows to 1. Return mean and precision."""
     mean, precision = np.zeros(L.size), np.eye(L.size) / s**2
     share = min(1.0, 1.0 / max(-float(L[-1]), 1.0))
     while share < 1.0:
@@ -214,7 +214,7 @@ def _points(K: int, count: int, seed: int) -> FloatArray:
 
 
 def _moments(L: FloatArray, mean: FloatArray, root: FloatArray, points: FloatArray) -> _Moments:
-    r"""Return averages of f(g) = Σ p_i L_i and its derivatives over the quasi-random points.
+    r"""Average f(g) = Σ p_i L_i and the derivatives of f over the quasi-random points.
 
     p is softmax(g), with the derivatives
 

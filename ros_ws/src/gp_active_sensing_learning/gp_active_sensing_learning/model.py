@@ -23,7 +23,7 @@ from gp_active_sensing_learning.problem import (
 _SMOOTHNESS = {"matern12": 0.5, "matern32": 1.5, "matern52": 2.5}
 _LOG_2PI = math.log(2.0 * math.pi)
 _JITTERS = (0.0, 1e-8, 1e-7)
-"""Values that are tried as an addition to the diagonal until the factorisation succeeds."""
+"""These values are added to the diagonal, one after another, until the factorisation succeeds."""
 
 
 class _GraphMatern(gpytorch.kernels.Kernel):  # type: ignore[misc]

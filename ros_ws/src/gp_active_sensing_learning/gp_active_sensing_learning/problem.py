@@ -29,8 +29,8 @@ PLACE_SHARE = 0.3
 SPREAD = 1.0
 """Prior standard deviation of the logarithms of signal, noise and `place_std`."""
 REPEATS = 8
-"""Smallest number of repeated readings with which `place_std` is learned. They determine the noise
-to within a quarter of its value."""
+"""If the noise is unknown, learning `place_std` requires this number of repeated readings. So many
+readings determine the noise to within a quarter of its value."""
 VAGUE = 100.0
 """Prior standard deviation of the mean's coefficients, in standard deviations of the readings."""
 
@@ -96,7 +96,7 @@ class MarginalLikelihoodProblem:
         return self.scales + 1 + (self.noise is None) + self.own
 
     def stds(self, at: FloatArray) -> tuple[float, float, float]:
-        """Return standard deviations of signal, noise and independent component, in `unit`.
+        """Return standard deviations of signal, noise and independent component, divided by `unit`.
 
         Args:
             at: (size,) logarithms of the learned hyper-parameters, in the order length-scales,
@@ -140,8 +140,8 @@ def build_problem(
         config: kernel, mean and transform; other settings are ignored.
         topology: the map.
         readings: readings at places of the map.
-        per_feature: True for a separate length-scale for each feature. False for one length-scale,
-            which each feature multiplies by its fixed factor in the default grid.
+        per_feature: True for a separate length-scale for each feature. False for one learned
+            length-scale. The length-scale of each feature is then a fixed multiple of it.
         noise: standard deviation of the sensor's noise after the transform; None = learn it.
 
     Raises:

@@ -2,7 +2,7 @@
 
 The planner follows the library's quick start. K-means points form a short tour. The bound of a
 sparse Gaussian process then moves these points. The library senses along the path. The remaining
-metres are its distance budget, which the library treats as a penalty.
+metres are the distance budget of a path. Longer paths are penalised, not excluded.
 
 The first path uses a length-scale of a quarter of the map. At the end of a path, the planner plans
 another path. With the option ``online``, the planner also plans again after ten readings, and

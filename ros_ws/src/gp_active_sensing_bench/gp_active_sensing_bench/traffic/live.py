@@ -107,7 +107,7 @@ class LiveTraffic:
         return self._value(self._speeds.now())
 
     def step(self) -> tuple[Visit, ...]:
-        """Simulate one step. Return the edges of the path that the robot has completed."""
+        """Simulate one step. Return the edges that the robot has completed."""
         self._running()
         visits = self.vehicle.step()
         self._speeds.note()

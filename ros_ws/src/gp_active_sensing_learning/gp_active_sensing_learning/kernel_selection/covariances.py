@@ -16,9 +16,9 @@ from gp_active_sensing_learning.kernel_selection.group import shape_of
 
 @dataclass(frozen=True)
 class _Leaves:
-    """The l terms, among those of all kernels, that have the same base kernel.
+    """All l terms with the same base kernel. The terms may belong to different kernels.
 
-    The fields are the index of each term's kernel, and the indices of its parameters in θ.
+    For each term, the fields are the index of its kernel, and the indices of its parameters in θ.
     """
 
     kernels: Any  # (l,)
@@ -125,7 +125,7 @@ class Covariances:
         return base.warped(X if X.shape[0] == 1 else X[leaves.kernels], lengths, periods, torch)
 
     def _joined(self, theta: Any, stack: Any) -> Any:
-        """Return the values (K, …) of the composite kernels from those (l, …) of all l terms."""
+        """Return the values (K, …) of the composite kernels from the values (l, …) of all terms."""
         ones = (1,) * (stack.dim() - 1)
         # The derivatives of one permutation and one split access each entry once.
         parts = iter(stack.index_select(0, self._order).split(self._sizes))

@@ -23,7 +23,7 @@ _SAMPLE = 100_000
 _CLUSTERED = 20_000
 """Largest number of rows that are clustered for the inducing inputs."""
 _PASS = 65_536
-"""Number of rows that a pass over the data set reads at a time."""
+"""Number of rows that are read at a time."""
 _BLOCK = 64
 """Number of mini-batches that one random generator draws."""
 

@@ -25,7 +25,7 @@ from gp_active_sensing.kernel_model.model import JITTER
 from gp_active_sensing_learning.kernel_selection.covariances import Covariances
 
 _TABLE = 4_000_000
-"""Largest number of covariances in memory during a pass over many rows."""
+"""Largest number of covariances in memory at a time."""
 
 
 @dataclass
@@ -55,7 +55,8 @@ class Sums:
     """Sums over rows, for one θ of each kernel.
 
     The sums are the natural parameters of the best q(u), and the terms of the bound that do not
-    depend on q(u). B_x is A_x for whitened inducing variables, and ``chol(K_UU)⁻ᵀ A_x`` otherwise.
+    depend on q(u). For whitened inducing variables, B_x is the A_x of the module's equation.
+    Otherwise B_x is ``chol(K_UU)⁻ᵀ A_x``.
 
     Args:
         precision: (K, M, M) prior precision plus ``Σ_x B_x B_xᵀ / σ_n²``.
@@ -184,7 +185,7 @@ def batch_bound(
 ) -> tuple[Any, Sums]:
     """Return an unbiased estimate (K,) of the bound from some rows, and the sums over these rows.
 
-    The estimate leaves out the divergence of q(θ) and the entropy of q(u).
+    The estimate leaves out KL[q(θ)‖p(θ)], and terms that do not depend on θ.
 
     Args:
         covariances: covariances of K kernels.

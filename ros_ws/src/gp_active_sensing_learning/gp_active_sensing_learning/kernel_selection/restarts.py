@@ -19,14 +19,14 @@ from gp_active_sensing_learning.kernel_selection.optimiser import Optimiser
 from gp_active_sensing_learning.kernel_selection.state import Draws, State, begin, best_starts
 
 CUTS = 3
-"""Number of plateaus after which a restart with a point q(θ) counts as converged."""
+"""A restart with a point q(θ) has converged after this number of plateaus of its bound."""
 CUTS_OF_FULL = 1
-"""Number of plateaus after which a restart with a Gaussian q(θ) counts as converged."""
+"""A restart with a Gaussian q(θ) has converged after this number of plateaus of its bound."""
 FAULTS = 3
-"""Number of infinite or NaN bounds after which a restart is dropped."""
+"""A restart is dropped after this number of infinite or NaN bounds."""
 _DIVISOR = 4.0
 RACE = (0.125, 0.25, 0.5)
-"""Fractions of all steps after which the worse half of a kernel's restarts is dropped."""
+"""After each of these fractions of all steps, the worse half of a kernel's restarts is dropped."""
 
 
 def begin_phase(state: State, rate: float) -> None:
@@ -116,8 +116,8 @@ class Restart:
 class Restarts:
     """All restarts of the kernels of a group.
 
-    Active restarts take steps; restart `member(i)` is row i of `state`. Converged and dropped
-    restarts wait for the end of the phase.
+    Active restarts take steps. Row i of `state` is the active restart `member(i)`. Converged and
+    dropped restarts wait for the end of the phase.
 
     Args:
         composites: the kernels, in the order of `order_by_shape`.
@@ -191,7 +191,7 @@ class Restarts:
         return self.names[self.member(i).kernel]
 
     def best(self, bound: Any) -> dict[str, float]:
-        """Return the largest bound of each kernel. `bound` (K,) has those of active restarts."""
+        """Return the largest bound of each kernel. `bound[i]` belongs to restart `member(i)`."""
         found = {name: math.nan for name in self.names}
         numbers, values = self.state.number.tolist(), bound.tolist()
         for part in self._waiting:

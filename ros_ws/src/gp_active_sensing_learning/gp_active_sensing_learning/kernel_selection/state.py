@@ -19,7 +19,7 @@ from gp_active_sensing_learning.kernel_selection.covariances import Covariances
 from gp_active_sensing_learning.kernel_selection.local_elbo import collapsed, sums
 
 _BEGIN = 0.1
-"""Initial standard deviation of q(θ). The entries of θ are logarithms."""
+"""Initial standard deviation of each entry of θ under q(θ). The entries are logarithms."""
 _NOISE = math.log(0.3)
 """Initial logarithm of the noise. A large noise prevents overfitting in the first steps."""
 

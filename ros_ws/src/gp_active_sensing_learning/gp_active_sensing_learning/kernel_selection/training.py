@@ -41,18 +41,17 @@ _RATES = {"starts": 4.0, "some": 4.0, "point": 0.25, "full": 0.1}
 _POINT = 0.7
 """Fraction of a stage's steps after which a point q(θ) becomes a Gaussian."""
 _BATCHES, _PER_INDUCING, _SAMPLE = 8, 8, 512
-"""A bound is estimated from a sample of at least this number of mini-batches, at least this number
-of rows per inducing variable, and at least this number of rows."""
+"""Smallest sample for an estimate of a bound: number of mini-batches, number of rows per inducing
+variable, and number of rows. The largest of the three is used."""
 _CURVED = 256
 """Smallest number of rows from which the curvature is computed."""
 _ESTIMATES = 8
 """Number of samples of θ for an estimate of a bound."""
 _PASSED = 1_000_000
-"""Largest product of the numbers of rows and of samples of θ, for the bound at the end of a stage.
-At least two samples are used."""
+"""The bound at the end of a stage with n rows uses at most `_PASSED` / n samples of θ, but at least
+two samples."""
 _FEW, _MOST = 20_000, 256
-"""A stage with few rows uses more samples of θ. The constants are the product of rows and samples
-that is then reached, and the largest number of samples."""
+"""A stage with few rows uses more samples of θ: `_FEW` / n for n rows, but at most `_MOST`."""
 
 
 class Training:
@@ -175,7 +174,7 @@ class Training:
         return self.population.optimiser.tensor(found)
 
     def _widen(self, sample: tuple[FloatArray, FloatArray]) -> None:
-        """Replace a point q(θ) by a Gaussian. The curvature of the bound gives its covariance."""
+        """Replace a point q(θ) by a Gaussian. The curvature of the bound gives the covariance."""
         state, optimiser = self.population.state, self.population.optimiser
         rows = self.data.rows_of(self._stage)
         weight = rows / len(sample[1])

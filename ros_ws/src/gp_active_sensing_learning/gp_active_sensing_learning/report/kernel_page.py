@@ -47,8 +47,8 @@ _SCRIPTS = ("base.js", "chart.js", "map.js", "heat.js", "kernels.js")
 def write_kernel_page(model: KernelModel, path: Path | str, rows: Dataset | None = None) -> Path:
     """Write the page of a model and return its path.
 
-    The page is one HTML file that needs no network. With many rows or kernels the page shows a
-    stated subset. If test rows are given, the page compares them with predictions.
+    The page is one HTML file that needs no network. With many rows or kernels, the page shows a
+    subset and says so. If test rows are given, the page compares them with predictions.
 
     Raises:
         ConfigError: the inputs of the rows differ from those of the model, or no row can be used.
@@ -247,7 +247,7 @@ _WORDS = {
     "PER": "roughness within a period",
     "LIN": "length of the slope",
 }
-"""Meaning of the parameter length-scale in those base kernels in which it is not a length-scale."""
+"""Meaning of the parameter length-scale in base kernels where this name is misleading."""
 
 
 @dataclass(frozen=True)

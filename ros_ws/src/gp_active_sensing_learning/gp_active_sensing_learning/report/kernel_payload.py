@@ -242,7 +242,8 @@ def _quantiles(residuals: FloatArray) -> dict[str, Any]:
 def _trend(x: FloatArray, residuals: FloatArray) -> dict[str, Any]:
     """Return residuals over an input `x`, with their trend.
 
-    The trend is the mean of each group of rows, plus and minus two standard errors.
+    Rows with similar `x` form a group. The trend is the mean of each group, with limits at plus and
+    minus two standard errors.
     """
     some = _some(len(x), _DOTS)
     order = np.argsort(x[some], kind="stable")
