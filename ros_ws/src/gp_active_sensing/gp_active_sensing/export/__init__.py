@@ -72,12 +72,12 @@ def export_map(
 
     Args:
         field: map to write.
-        out: path of the file. If the format writes several files, their names also have the layer,
-            ``_mean`` or ``_std``.
+        out: path of the file. If the format writes several files, the layer, ``_mean`` or ``_std``
+            is added to each name.
         format: one of `FORMATS`.
         overwrite: replace existing files.
-        levels: levels of the contours that are written to a further file ``_contours.geojson``; ()
-            = no contours.
+        levels: levels of contours; () = none. The contours are written to a further file
+            ``_contours.geojson``.
 
     Raises:
         RunError: the format is unknown or cannot store the map, or a file exists or is not

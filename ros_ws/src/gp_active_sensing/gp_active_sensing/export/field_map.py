@@ -86,7 +86,7 @@ class FieldMap:
     ) -> FieldMap:
         """Return the map of a belief with at least one reading.
 
-        The map has the probabilities of `limits`. With a `spacing` [m], the points of
+        The map has the probabilities of values beyond `limits`. With a `spacing` [m], the points of
         `fine.fine_points` replace the places.
 
         Raises:

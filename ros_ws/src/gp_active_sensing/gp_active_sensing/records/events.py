@@ -432,7 +432,7 @@ class LimitsMoved(Event):
         closed: places that no probe may enter from now on.
         opened: places that probes may enter again.
         declared: all places that count as safe because they are near the starts of probes.
-        began: names of the probes whose starts are declared.
+        began: names of the probes whose starts have been declared safe.
     """
 
     KIND = "limits"
@@ -451,7 +451,7 @@ class BudgetChanged(Event):
         metres, seconds: limits of each probe; None = unlimited.
         error: expected error of the map at which the mission ends; None = it does not end the
             mission.
-        error_of: measure of `error`; "" = the default.
+        error_of: "mean" or "worst", the kind of `error`; "" = the default.
         errors: like `error`, for the map of each further quantity, by name.
     """
 

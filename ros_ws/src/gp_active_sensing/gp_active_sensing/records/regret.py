@@ -158,9 +158,9 @@ def regret_summary(
 
     Returns:
         Keys ``objective``, ``decisions``, ``average``, ``cumulative`` and ``simple`` (smallest
-        regret of a stage). ``recommended`` and ``best`` are names of places; further keys have
-        the values there and the regret of the recommended place. ``bound`` is a bound on the
-        cumulative regret (None = not known).
+        regret of a stage). ``recommended`` and ``best`` are names of places. Their true values are
+        ``recommended_value`` and ``best_value``. ``recommended_regret`` is the absolute difference.
+        ``bound`` is a bound on the cumulative regret (None = not known).
     """
     counted = [record for record in records if record.get("regret") is not None]
     if not counted:

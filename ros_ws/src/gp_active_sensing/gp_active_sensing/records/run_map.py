@@ -202,7 +202,7 @@ def kept_map(run_dir: Path, number: int = 1, mark: str = "") -> GridMap:
 
 
 def kept_places(config: OccupancyConfig, run_dir: Path, last: int | None = None) -> LivePlaces:
-    """Return the places of a mission after its grid with number `last`; None = the newest grid.
+    """Return a mission's places after occupancy grid number `last`; None = the newest grid.
 
     Raises:
         RunError: an occupancy grid is missing.

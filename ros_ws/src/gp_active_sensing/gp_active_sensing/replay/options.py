@@ -131,7 +131,7 @@ def settled(
 def check_program(
     given: ReplayOptions, base: Recording | None, config: ActiveSensingConfig
 ) -> None:
-    """Refuse a bag's program that chooses places, unless an option names the program.
+    """Reject a policy's program that the bag names, unless an option also names it.
 
     Raises:
         ConfigError: a program chose the places of the recorded mission, and no option names this
@@ -242,7 +242,7 @@ def _options(given: ReplayOptions, types: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _type_in(types: Mapping[str, str], topic: str) -> str:
-    """Return the type of a topic whose name may lack its namespace; "" = not in the bag."""
+    """Return the type of a topic in a bag, "" = none; `topic` may lack the namespace."""
     if topic.startswith("/"):
         return types.get(topic, "")
     return next((kind for name, kind in types.items() if name.endswith(f"/{topic}")), "")

@@ -1,4 +1,4 @@
-"""Record the stages of a replay, and the information of a reading at planned and visited places."""
+"""Record the stages of a replay, and sum the information at planned and visited places."""
 
 from __future__ import annotations
 

@@ -26,9 +26,9 @@ logger = logging.getLogger(__name__)
 MOST_BYTES = 128 * 2**20
 """Largest size of an unpacked chunk or message [bytes]."""
 FLOOR = 64 * 2**20
-"""Unpacked size that is allowed for a file of any size [bytes]."""
+"""Unpacked size that every file may have, however small it is [bytes]."""
 RATIO = 500
-"""Number of unpacked bytes that each byte of a file allows in addition to `FLOOR`."""
+"""A file may unpack to at most `FLOOR` + `RATIO` × its size [bytes]."""
 MOST_DEFINITION = 256 * 2**10
 """Largest number of characters in a message definition, including nested types."""
 MOST_FIELDS = 2000

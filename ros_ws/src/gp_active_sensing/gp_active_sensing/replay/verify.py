@@ -182,7 +182,7 @@ def _key(line: Line) -> tuple[Any, ...]:
 
 
 class ReproducibilityCheck:
-    """Repetition of a recorded mission; `build_on` builds it from events at each restart."""
+    """Repetition of a recorded mission; `build_on` rebuilds the mission from events at restarts."""
 
     def __init__(
         self,
@@ -392,7 +392,7 @@ class ReproducibilityCheck:
         loop: SensingLoop,
         recorded: Plan,
     ) -> None:
-        """Continue the mission with a recorded answer; `loop` has the state after this answer."""
+        """Continue the mission with a recorded answer; `loop` is the engine after this answer."""
         job = replace(job, loop=loop)
         used = self.parts.mission.decided(job, recorded)
         if used and isinstance(event, DecisionTaken):

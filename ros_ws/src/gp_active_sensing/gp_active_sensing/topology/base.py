@@ -217,7 +217,7 @@ class Topology:
         """Return flags (n,): True for an unobserved place that needs at most `readings` readings.
 
         Some places that need more readings may also be True. Pass the same `unavailable` as to
-        `candidates`, since crossing these places costs no reading.
+        `candidates`, since a probe can cross these places without a reading.
         """
         raise NotImplementedError
 
@@ -405,7 +405,7 @@ class GraphTopology(Topology):
         return other
 
     def closed_to(self, places: Collection[int]) -> GraphTopology:
-        """Return the same map without some places' ground and without moves into these places."""
+        """Return the same map without moves into `places` and without the ground of `places`."""
         if not places:
             return self
         closed = set(places)
@@ -649,7 +649,7 @@ class FreeTopology(Topology):
         return Ways(goal, metres, seconds, following)
 
     def ways_from(self, at: int | None, by: str = "seconds") -> WaysFrom:
-        """Return the straight ways from a place to all places; the costs are 0 if `at` is None."""
+        """Return the straight ways from a place to all places. If `at` is None, all costs are 0."""
         offsets = np.zeros_like(self.points) if at is None else self.points - self.points[at]
         return WaysFrom(*self._legs(offsets), np.full(self.n, -1, dtype=np.int64))
 

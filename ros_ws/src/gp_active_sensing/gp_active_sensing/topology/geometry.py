@@ -137,7 +137,7 @@ class FreeGround:
         return free
 
     def without(self, squares: FloatArray, width: float) -> FreeGround:
-        """Return the same ground minus `squares` with (m, 2) centres and the given `width` [m]."""
+        """Return this ground without m squares: centres `squares` (m, 2), side `width` [m]."""
         import shapely
 
         other = copy(self)
@@ -158,7 +158,7 @@ class FreeGround:
         return other
 
     def in_sight(self, start: FloatArray, ends: FloatArray) -> BoolArray:
-        """Return flags for `ends` (m, 2) [m]: True if the line from `start` to it is free."""
+        """Return flags for m `ends` (m, 2) [m]: True = the line from `start` to the end is free."""
         points = np.vstack([start[None, :2], ends[:, :2]])
         pairs = np.column_stack([np.zeros(len(ends), np.int64), np.arange(1, len(points))])
         return self.passable(points, pairs)
@@ -186,7 +186,7 @@ _AROUND = np.linspace(0.0, math.tau, 128, endpoint=False)
 _NEAREST, _FARTHEST = 0.01, 1e6
 """Smallest and largest radius of the search for free ground [m]."""
 HAIR = 1e-6
-"""Distance from a cell's edge up to which a point also touches the neighbouring cell [cells]."""
+"""A point this close to the edge of its cell also touches the neighbouring cell [cells]."""
 _SIDES = HAIR * np.array([(1.0, 1.0), (1.0, -1.0), (-1.0, 1.0), (-1.0, -1.0)])
 """Offsets [cells] of the four points that are tested to find all cells that a point touches."""
 _AT_ONCE = 1 << 21
@@ -232,7 +232,7 @@ class _BlockedCells(NamedTuple):
 
 
 def _cells_between(starts: FloatArray, ways: FloatArray) -> FloatArray:
-    """Return points (m, k, 2) [cells]: for each of m lines, a point in each cell that it crosses.
+    """Return points (m, k, 2) [cells]: for each of m lines, a point in every cell on the line.
 
     Line i leads from `starts[i]` to `starts[i] + ways[i]`.
     """

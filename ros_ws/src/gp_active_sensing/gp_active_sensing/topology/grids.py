@@ -62,7 +62,7 @@ def make_points(
     name: str = "points",
     frame: str = "map",
 ) -> FreeTopology:
-    """Make a map of points of a scrambled Sobol sequence; any point may follow any other.
+    """Make a map of `count` points of a scrambled Sobol sequence. Any point may follow any other.
 
     Features are the coordinates x1 … xd in the box from `low` (d,) to `high` (d,). `seed`
     determines the sequence. `speed` is the speed of the probe [m/s].
@@ -690,7 +690,7 @@ def of_areas(config: AreasConfig, path: Path | None, base_dir: Path | None) -> B
 
 
 def of_raster(config: RasterConfig, path: Path, base_dir: Path | None) -> Built:
-    """Build the grid on the cells of a raster that have data. Raises the errors of `of_areas`."""
+    """Build the grid of places on the raster's cells with data. Raises the errors of `of_areas`."""
     cells = load_raster_cells(path, config.lonlat, config.value, config.crs)
     metres = "" if cells.datum else f"file {path.name}"
     layout = _AreaLayout(config, path, base_dir, metres, cells.datum, cells.notes)
@@ -783,7 +783,7 @@ def _lost_area(inflation: float, free: float, wide: float) -> str:
 
 
 def _narrowed(shape: Any, inflation: float) -> Iterator[str]:
-    """Yield notes on the ground that an inflation [m] removes from `shape`; None = no area."""
+    """Yield notes on the ground that an inflation [m] removes from `shape` (None = no ground)."""
     if shape is None or shape.is_empty:
         return
     import shapely
@@ -807,7 +807,7 @@ def _narrowed(shape: Any, inflation: float) -> Iterator[str]:
 def _lost_places(
     places: Places, spacing: Step, finest: float, build: Callable[[Step], Places]
 ) -> Iterator[str]:
-    """Yield a note on free places that no move reaches; it names a spacing that would join them.
+    """Yield a note if no move reaches some free places, with a spacing that would join them.
 
     `finest` is the smallest tried spacing [m]. `build` makes the map with another spacing.
     """
@@ -839,7 +839,7 @@ def _lost_places(
 
 
 def _lost_ground(grid: OccupancyGrid, config: OccupancyConfig, places: Places) -> Iterator[str]:
-    """Yield notes on free ground without places: near walls, and in rooms that hold no place."""
+    """Yield notes on free ground without places: near walls, and in rooms without a place."""
     from scipy.ndimage import center_of_mass, label
 
     free = ~grid.blocked(**{**config.counting, "inflation": 0.0})

@@ -126,8 +126,8 @@ def check_start(topology: Topology, start: Start | None) -> int | None:
 def place_near(topology: Topology, position: tuple[float, float], key: str) -> int:
     """Return the index of the place nearest to x, y [m], or to longitude, latitude [degree].
 
-    If the map has a datum, a position is taken as degrees if it then lies on the map. All other
-    positions are taken as metres. `key` is the beginning of error messages.
+    On a map with a datum, a position counts as degrees if these degrees lie on the map. All other
+    positions count as metres. `key` is the beginning of error messages.
 
     Raises:
         ConfigError: the nearest place is too far from the position. The limit is the spacing of

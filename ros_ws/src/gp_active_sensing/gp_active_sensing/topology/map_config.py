@@ -52,7 +52,8 @@ class AreaConfig:
 class WeightsConfig:
     """Configuration of the weights of places in the error of the map; by default all weights are 1.
 
-    The weight of a place is its value in `column` times the weight of its area.
+    The weight of a place is the product of two numbers: the value of the place in `column`, and the
+    weight of the area that contains the place.
     """
 
     column: str = param(
@@ -501,7 +502,7 @@ def _no_climb(config: _WithClimb) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class OccupancyConfig(GridConfig):
-    """Configuration of a grid on the free cells of an occupancy grid, from a file or a topic."""
+    """Configuration of a grid of places on the free cells of an occupancy grid (file or topic)."""
 
     WHAT: ClassVar = " from an occupancy map"
 
@@ -551,7 +552,7 @@ class OccupancyConfig(GridConfig):
 
 @dataclass(frozen=True)
 class RasterConfig(GridConfig, _WithClimb):
-    """Configuration of a grid on the cells of a raster that have data."""
+    """Configuration of a grid of places on those cells of a raster that have data."""
 
     WHAT: ClassVar = " from a raster"
 

@@ -54,13 +54,14 @@ class Roads(GraphTopology):
 
     The position of a place is the middle of the segment. The waypoint is the far end of the
     segment, with the heading of the segment. The cost of a move is the cost of driving the whole
-    next segment. A segment may list its successors. Without a list, every segment that starts at
-    its end may follow. A U-turn is a turn of more than 150° back to the start of the segment.
+    next segment. A segment may list its successors. By default, these are all segments that start
+    where it ends. A U-turn is a turn of more than 150° back to the start of the segment.
 
     Args:
         road_map: segments.
-        features: entries of `FEATURES` and names of the map's own numbers, or only `RELATIONAL`.
-        anchor: position of a segment's value, for features and `links`: 0 = start, 1 = end.
+        features: entries of `FEATURES` and keys of `Segment.extra`, or only `RELATIONAL`.
+        anchor: point of each segment to which its measured value belongs, from 0 (start) to 1
+            (end); used by features and `links`.
         u_turns: one of `U_TURNS`, the rules for U-turns.
         speed: speed on segments without a limit [m/s].
         frame: metric frame; "" = the map's own.
@@ -398,20 +399,21 @@ def join_parts(
 def embed(
     links: Links, weights: FloatArray, *, share: float = 0.95, exact: int = EXACT
 ) -> tuple[FloatArray, float]:
-    """Return points (n, d) whose distances approximate shortest paths, and the explained fraction.
+    """Return points (n, d), and the fraction of the paths that they explain (see `share`).
 
-    Classical scaling [Torgerson1952] of the shortest paths δ: with J = I - 11ᵀ/n, the points are
-    the eigenvectors of ``-½ J δ² J`` times the roots of their eigenvalues. Negative eigenvalues are
-    left out, so any stationary kernel of the points is positive semi-definite. With more than
-    `exact` places, only landmarks are scaled. Each landmark is the place farthest from the earlier
-    landmarks. The points of the other places are computed from their paths to the landmarks
-    [deSilva2004]. O(n³), or O(k n log n + k³) with k landmarks. Large results are cached on disk.
+    The distances of the points approximate the lengths δ (n, n) of the shortest paths. By classical
+    scaling [Torgerson1952] with J = I - 11ᵀ/n, the points are the eigenvectors of ``-½ J δ² J``
+    times the roots of their eigenvalues. Negative eigenvalues are left out. Any stationary kernel
+    of the points is therefore positive semi-definite. With more than `exact` places, only landmarks
+    are scaled. Each landmark is the place farthest from the earlier landmarks. The points of the
+    other places are computed from their paths to the landmarks [deSilva2004]. O(n³), or
+    O(k n log n + k³) with k landmarks. Large results are cached on disk.
 
     Args:
         links: links of a connected graph, see `join_parts`.
         weights: (m,) weights of the links, above 0.
-        share: smallest explained fraction, which is the sum of the d eigenvalues divided by the sum
-            of all positive eigenvalues.
+        share: smallest explained fraction. This fraction is the sum of the d used eigenvalues,
+            divided by the sum of all positive eigenvalues.
         exact: number of places up to which all paths are computed.
     """
     key = {

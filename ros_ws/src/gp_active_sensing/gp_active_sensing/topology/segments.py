@@ -86,8 +86,8 @@ _U_TURN_ANGLE = math.radians(150.0)
 def successors_of(segments: Sequence[Segment], u_turns: str) -> list[list[int]]:
     """Return, for each of the n segments, the indices of the segments that may follow it.
 
-    A segment may list its successors. Without a list, every segment that starts at its end may
-    follow. `u_turns` is one of `U_TURNS` and restricts U-turns.
+    A segment may list its successors. By default, these are all segments that start where it
+    ends. `u_turns` is one of `U_TURNS` and restricts U-turns.
     """
     by_id = {segment.id: i for i, segment in enumerate(segments)}
     leaving: dict[str, list[int]] = defaultdict(list)
@@ -126,9 +126,9 @@ def _last_leg(line: Sequence[Point]) -> tuple[Point, Point]:
 # -- joined places ---------------------------------------------------------------------------------
 
 MIDDLE = 0.5
-"""Default position of a segment's value, as a fraction of the segment's length."""
+"""Default anchor: point to which a segment's value belongs, as a fraction of its length."""
 _SHORTEST = 0.01
-"""Smallest distance of a segment's value from either end, as a fraction of the segment's length."""
+"""Smallest distance of an anchor from either end, as a fraction of the segment's length."""
 
 
 def part_of(pairs: IntArray, n: int) -> IntArray:
@@ -227,9 +227,9 @@ class Links:
 def move_links(
     segments: Sequence[Segment], successors: Sequence[Sequence[int]], anchor: float = MIDDLE
 ) -> Links:
-    """Return the undirected links of segments that follow one another [Chen2012].
+    """Return undirected links between segments that follow one another [Chen2012].
 
-    `anchor` is the position of a segment's value: 0 = start, 1 = end.
+    `anchor` is the point of a segment to which its value belongs: 0 = start, 1 = end.
     """
     share = _share(anchor)
 
@@ -256,7 +256,7 @@ def segment_links(
 
     On a road without crossings, the conductance is 1 over the distance between the points. Segments
     that follow one another without a common junction have a distance but no conductance. `anchor`
-    is the position of a segment's value: 0 = start, 1 = end.
+    is the point of each segment: 0 = start, 1 = end.
     """
     arms: dict[str, list[tuple[int, float]]] = defaultdict(list)
     share = _share(anchor)
@@ -285,7 +285,7 @@ def segment_links(
 
 
 def _share(anchor: float) -> float:
-    """Move the anchor away from both ends of a segment, so that no two values are at one point."""
+    """Keep the anchor off the ends of a segment, so that joined segments have different points."""
     return min(max(anchor, _SHORTEST), 1.0 - _SHORTEST)
 
 

@@ -79,8 +79,8 @@ class Chunk(NamedTuple):
 class Table:
     """CSV file with a header, opened by ``with Table(path, MapError) as table:``.
 
-    The delimiter is the comma, semicolon or tab that is most frequent in the first line. Rows are
-    read on demand: memory does not grow with the file.
+    The delimiter is a comma, semicolon or tab, whichever is most frequent in the first line. Rows
+    are read on demand: memory does not grow with the file.
 
     Args:
         path: path of the file, in UTF-8 with or without a byte order mark.

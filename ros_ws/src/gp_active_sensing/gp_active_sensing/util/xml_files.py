@@ -25,11 +25,11 @@ MOST_TOKEN = 4 * 2**20
 MOST_FLOOR = 16 * 2**20
 """Decompressed size that every archive may have, whatever its compressed size [bytes]."""
 MOST_RATIO = 30
-"""Multiple of the compressed size by which the decompressed size may exceed `MOST_FLOOR`."""
+"""An archive may unpack to at most `MOST_FLOOR` + `MOST_RATIO` × its compressed size [bytes]."""
 MOST_TAGS = 100_000
 """Number of tags that every file may have, whatever its size."""
 BYTES_PER_TAG = 8
-"""Least number of bytes per tag that a file with more than `MOST_TAGS` tags must have."""
+"""A file with more than `MOST_TAGS` tags must have at least this many bytes per tag."""
 
 
 def elements(

@@ -54,7 +54,7 @@ RESERVED = frozenset({*FEATURES, RELATIONAL})
 
 @dataclass(frozen=True)
 class Draft(Segment):
-    """Segment in the coordinates of its file; a length of NaN = the length of its line."""
+    """Segment in the coordinates of its file; `length` NaN = compute it from the line."""
 
     length: float = math.nan
     where: str = ""  # position in the file, for messages

@@ -38,8 +38,8 @@ _SHARE = "speed_limit"
 def load(path: Path, *, crs: str = "") -> RoadMap:
     """Read a road map, or the graph of a Nav2 route server, from a GeoJSON FeatureCollection.
 
-    `crs` overrides the coordinate system of the file. "" = the system that the file declares. If it
-    declares none, the system that fits the coordinates is used.
+    `crs` overrides the coordinate system of the file. "" = the system that the file declares, or
+    without a declaration the system that fits the coordinates.
     """
     data = read_json(path)
     kind = data.get("type") if isinstance(data, dict) else type(data).__name__

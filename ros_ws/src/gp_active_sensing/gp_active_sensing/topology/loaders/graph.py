@@ -30,7 +30,7 @@ _USED = {
 _ONE = re.compile(r"'([^']*)'|\"([^\"]*)\"|([^\s,\[\]'\"]+)")
 _POSITIONS = (("x", "y"), ("lon", "lat"))
 _ONE_WAY = {"true", "yes", "1", "-1", "reverse"}
-"""Values of `oneway` that make an edge one-way, even if it also lists other values."""
+"""An edge is one-way if its attribute `oneway` has or lists one of these values."""
 
 
 class _Edge(NamedTuple):
@@ -119,10 +119,10 @@ def _limit(drafts: Drafts, values: Mapping[str, Any]) -> float | None:
 def road_map_of(graph: Any, *, name: str = "", crs: str = "") -> RoadMap:
     """Return the road map of a graph of networkx or osmnx.
 
-    Nodes have x and y, lon and lat, or pos. A directed edge is a segment. An undirected edge is a
-    segment in each direction, or with `oneway` one segment from its node `from` to its node `to`.
-    An edge without `length` [m] has the length of its line. If `name` or `crs` is "", the graph's
-    value is used.
+    Nodes have x and y, lon and lat, or pos. A directed edge is a segment. An undirected edge is
+    two segments, one in each direction. With `oneway`, it is only the segment from its node `from`
+    to its node `to`. An edge without `length` [m] has the length of its line. If `name` or `crs` is
+    "", the graph's value is used.
 
     Raises:
         MapError: the graph has problems; the message lists all, each with its node or edge.
@@ -163,7 +163,7 @@ def road_map_of(graph: Any, *, name: str = "", crs: str = "") -> RoadMap:
 
 
 def _at_one_place(nodes: Mapping[str, Point], edges: Iterable[_Edge]) -> list[str]:
-    """Return a problem for each two nodes at one position that are not joined by an edge of 0 m."""
+    """Return a problem for each pair of nodes at one position that no edge of 0 m joins."""
     places: dict[Point, list[str]] = defaultdict(list)
     for node, point in nodes.items():
         places[point].append(node)

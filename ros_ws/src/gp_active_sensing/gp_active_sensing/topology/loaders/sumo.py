@@ -203,7 +203,10 @@ def _shape(text: str) -> tuple[Point, ...]:
 
 
 def _middle(shapes: list[tuple[Point, ...]]) -> tuple[Point, ...]:
-    """Return the line midway between the outer lanes, or one if their numbers of points differ."""
+    """Return the line midway between the outer lanes.
+
+    If the outer lanes have different numbers of points, return the middle lane.
+    """
     first, last = shapes[0], shapes[-1]
     if len(first) != len(last):
         return shapes[len(shapes) // 2]

@@ -35,7 +35,7 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
 }
 """Accepted titles of each column; the first match counts.
 
-A title may also contain a word of `_GUESSED`.
+Words of `_GUESSED` in a title are ignored: `lanes_guess` counts as `lanes`.
 """
 
 _NODES: Mapping[str, tuple[str, ...]] = {
