@@ -83,7 +83,7 @@ class SensingLoop:
         snap_distance: largest distance between a reading's position and a place [m].
         speed: the probe's own speed [m/s]; None = the speeds of the map.
         turn_radius: least radius of a curve of the probe [m]; 0 = the probe turns on the spot.
-        aim: target error of the map that ends the mission; None = no target error.
+        aim: error of the map at which the mission ends; None = no target error.
         limits: limits on the field at the places that a probe may enter; None = no limits.
         name: name of the main quantity, which `belief` describes; "" = no name.
         weight: weight of the main quantity in the plans.
@@ -901,12 +901,12 @@ class FurtherReceiver:
             self._loop.check_room(placed.place, self._quantity)
 
     def costs(self, location: int) -> bool:
-        """Return True if the next reading of a place is its first, or is a planned further one."""
+        """Return True if the next reading of a place is the first one, or a planned further one."""
         due = self._leads and self._loop.reservations.is_due(location, self._quantity)
         return due or not self.belief.observed[location]
 
     def tell(self, readings: Iterable[Reading | PlacedReading]) -> TellReport:
-        """Use readings; the report names places that got their first reading of the quantity."""
+        """Use readings. The report names the places that got a first reading of the quantity."""
         before = self.belief.observed.copy()
         with suppress(ActiveSensingError):
             # The weights are computed before each reading, for equal rounding after a restart.

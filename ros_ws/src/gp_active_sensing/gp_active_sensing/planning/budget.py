@@ -134,7 +134,7 @@ class BudgetConstraint:
         Args:
             at: place of the probe; None = no place yet.
             observed: (n,) mask of the observed or pending places.
-            unavailable: places that must not be chosen; crossing them costs no reading.
+            unavailable: places that must not be chosen. A drive across them takes no reading there.
             left: remaining budget; None = the whole budget.
         """
         left = self.budget if left is None else left
@@ -303,8 +303,8 @@ def reachable_goals(request: PlanRequest) -> ReachableGoals:
 
     The route to each place is the fastest, or the shortest if only metres are limited. A route may
     cross any place. The budget must cover the route, the readings on the route, and the route from
-    the goal to the end place. Pending and unavailable places are not goals, and crossing them costs
-    no reading. To observe its present road segment again, a probe drives a loop.
+    the goal to the end place. Pending and unavailable places are not goals, and a route across them
+    takes no reading there. To observe its present road segment again, a probe drives a loop.
 
     Raises:
         PlanningError: the end place is not on the map.

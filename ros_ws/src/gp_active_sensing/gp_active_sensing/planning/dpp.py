@@ -173,7 +173,7 @@ def log_elementary(log_values: FloatArray, k: int) -> FloatArray:
 
 
 def _draw_eigenvectors(log_values: FloatArray, k: int, rng: np.random.Generator) -> list[int]:
-    """Draw a set J of k indices with ``Pr(J) ∝ Π_{j in J} v_j``."""
+    """Draw a set J of k indices with ``Pr(J) ∝ Π_{j in J} v_j``, given the logarithms of v."""
     table = log_elementary(log_values, k)
     with np.errstate(divide="ignore"):
         drawn = np.log(rng.random(log_values.size))
@@ -262,7 +262,7 @@ def mixing_steps(
         diagonal: (m,) diagonal of the kernel L.
         k: size of the sets.
         log_determinant: log determinant of the kernel at the first set S_0 of the walk.
-        epsilon: total variation distance from the k-DPP.
+        epsilon: largest total variation distance from the k-DPP.
     """
     m = len(diagonal)
     if k in (0, m):
@@ -309,7 +309,7 @@ class _BasesExchange:
         self.residual = self.diagonal - (self.rows * self.weights).sum(axis=0)
 
     def exchange(self, slot: int, u: float) -> None:
-        """Replace the item in `slot` by a random item, which `u` in [0, 1) selects."""
+        """Replace ``items[slot]`` by a random item, which `u` in [0, 1) selects."""
         row, pivot = self.weights[slot], self.inverse[slot, slot]
         # Variances given the other items of S: zero within S, and 1/pivot for the leaving item.
         residual = np.maximum(self.residual + row * row / pivot, 0.0)
@@ -321,7 +321,7 @@ class _BasesExchange:
             self._swap(slot, item, float(residual[item]))
 
     def _swap(self, slot: int, item: int, variance: float) -> None:
-        """Put `item` into `slot`; `variance` is the variance of `item` given the other items."""
+        """Replace ``items[slot]`` by `item`, which has the `variance` given the other items."""
         column = self.entries(self.everything, np.array([item]))[:, 0]
         ratio = self.inverse[:, slot] / self.inverse[slot, slot]
         row = self.weights[slot].copy()

@@ -177,21 +177,21 @@ class MaxEntropy(Greedy):
 class Apgd(Greedy):
     """Policy that plans with the belief of the first decision only (a-priori greedy design).
 
-    ``argmax_x Σ_λ b_0(λ) H[Z_{S∪{x}} | z_D0, λ]`` for the places S that have been visited since the
-    first decision. z_D0 are the earlier readings. The policy's state has the weights b_0(λ) at the
-    first decision. [Shewry1987; Hoang2014, Sec. 4.1]
+    The policy chooses ``argmax_x Σ_λ b_0(λ) H[Z_{S∪{x}} | z_D0, λ]``. z_D0 are the readings before
+    the first decision, and S are the places visited since then. The state of the policy stores
+    b_0(λ), the weights at the first decision. [Shewry1987; Hoang2014, Sec. 4.1]
     """
 
     unit = "nat"
 
     def frozen(self, belief: Belief, state: PolicyState) -> PolicyState:
-        """Return the state with the weights b_0."""
+        """Return the state with the weights at the first decision."""
         return freeze(belief, belief.weights) if state is None else state
 
     def scores(
         self, belief: Belief, locations: IntArray, pending: Collection[int], state: PolicyState
     ) -> FloatArray:
-        """Return the expected entropies under the weights b_0 [nat]."""
+        """Return the expected entropies under the weights at the first decision [nat]."""
         return expected_entropy(belief, thaw(state, belief), locations, pending)
 
 

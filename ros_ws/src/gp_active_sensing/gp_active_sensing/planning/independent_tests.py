@@ -120,7 +120,7 @@ def _moments(
 
 
 class LengthScales:
-    """Possible length-scales of a belief; with several kernels, only those of the first kernel.
+    """Possible length-scales of a belief. Of several kernels, only the first one is considered.
 
     Attributes:
         kernel: name of the kernel; "" = the only kernel.
@@ -138,7 +138,7 @@ class LengthScales:
         self.values: list[float] = np.unique(self._all[possible]).tolist()
 
     def inside(self, low: float, high: float) -> list[float]:
-        """Return the length-scales in [low, high], or else the one nearest to its middle."""
+        """Return the length-scales in [low, high], or else the one nearest to the middle."""
         inside = [value for value in self.values if low <= value <= high]
         middle = math.sqrt(low) * math.sqrt(high)
         return inside or [min(self.values, key=lambda value: abs(math.log(value / middle)))]

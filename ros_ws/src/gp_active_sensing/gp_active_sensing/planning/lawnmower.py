@@ -143,7 +143,7 @@ class _Layer:
         return self._laid[rows]
 
     def corners(self, rows: Rows) -> Iterator[PlannedRows]:
-        """Yield the rows with each corner as the start; the nearest corner comes first."""
+        """Yield the rows once for each corner as the start, beginning with the nearest corner."""
         nearest = self._ground.corner(rows.direction, self._at)
         for corner in (nearest, *(c for c in range(CORNERS) if c != nearest)):
             laid = replace(rows, corner=corner)
@@ -182,13 +182,14 @@ class Lawnmower(RoutePolicy):
 
     The first decision chooses rows for the remaining budget, including the drive to the end place.
     The rows minimise the mean distance from a place of the map to the nearest row. The probe
-    observes every place of a row. If readings are limited on a map without moves, the places are
+    observes every place of a row. If the map has no moves and readings are limited, the places are
     about equally spaced along and across rows. Rows stay inside the map. If obstacles interrupt the
     rows, the probe may finish one side of an obstacle before the other side.
 
-    Unavailable and too expensive places are skipped. After the rows, the nearest places follow. If
-    a target error of the map ends the mission, the map is covered in passes. The rows of a pass lie
-    between the rows of earlier passes. Several probes share the rows. On roads, use `spread`.
+    Unavailable and too expensive places are skipped. After the rows, the probe visits the nearest
+    places. If the mission ends at a target error of the map, the probe covers the map several
+    times. New rows then lie between the earlier rows. Several probes share the rows. On roads, use
+    `spread`.
     """
 
     spacing: float | None = param(

@@ -72,7 +72,8 @@ class Targets:
 
     Args:
         places: (T,) target places, sorted.
-        weights: (T,) summed weights of the places that each target represents; they sum to one.
+        weights: (T,) sum of the weights of the places that each target represents. All T sums add
+            up to one.
         own: (n,) weights of all places of the map; they sum to one.
     """
 

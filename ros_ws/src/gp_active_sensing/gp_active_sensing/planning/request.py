@@ -24,7 +24,7 @@ class QuantityBelief:
         belief: belief over the same places as the belief about the main quantity.
         weight: weight of the quantity's relative map error in the objective, not negative.
         sampled: True if a probe measures the quantity only where the probe stops.
-        aim: target error of the quantity's map, at which the mission may end; None = any error.
+        aim: error of the quantity's map at which the mission may end; None = any error.
         link: name of another quantity whose map helps to predict this quantity, see `belief.link`;
             auto = the main quantity; None = no quantity.
     """
@@ -67,14 +67,14 @@ class PlanRequest:
         topology: map of the probe.
         at: place of the probe; None = no place yet.
         rng: source of randomness of this decision.
-        pending: waypoints of other probes. Policies treat a pending place as observed with an
-            unknown value, and never choose a pending place.
+        pending: waypoints of other probes. Policies never choose these places, and treat them as
+            observed with unknown values.
         passed: pending places that a probe has left before their readings arrived.
         waiting: places of other probes that wait for a decision; None = no place yet.
         limit: limit on the computing effort of this decision.
         remaining: remaining budget and end place of the mission, or of the current sortie.
         unavailable: unobserved places that must not be chosen.
-        aim: target error of the main quantity's map, which ends the mission; None = any error.
+        aim: error of the main quantity's map at which the mission may end; None = any error.
         sorties: budgets of the next batteries; None = no further batteries.
         others: further quantities.
         weight: weight of the main quantity (`belief`) among all quantities.

@@ -86,13 +86,14 @@ class Spread(RoutePolicy):
 
     The first place is the place of the probe. Each further place is farthest from all earlier and
     all observed places (see `FarthestPoints`). Bisection finds the largest number of places whose
-    tour fits into the remaining budget, including the drive to the end place. If readings are the
-    only limit on a map without moves, the tour has a place for each reading. If a tour of the whole
-    map has only few places, the policy also tries tours of a part of the map. The policy chooses
-    the tour with the least mean distance from a place of the map to the nearest visited place.
+    tour fits into the remaining budget, including the drive to the end place. If the map has no
+    moves and only readings are limited, the tour has a place for each reading. If a tour of the
+    whole map has only few places, the policy also tries tours of a part of the map. The policy
+    chooses the tour with the least mean distance from a place of the map to the nearest visited
+    place.
 
-    After the tour, another tour follows for the remaining budget. If a target error of the map ends
-    the mission, each tour is a pass over the map. Several probes share a tour.
+    After the tour, another tour follows for the remaining budget. If the mission ends at a target
+    error of the map, each tour is a `Pass` over the whole map. Several probes share a tour.
     """
 
     repeats: ClassVar[bool] = True

@@ -54,12 +54,12 @@ class Tour:
     .. math:: \sum_\lambda b(\lambda) \operatorname{tr}\big(
         (C_{AA} + \sigma_e^2 I)^{-1} S_{AA} \big), \qquad S = C W C,
 
-    with the weights W of the places (`map.weights`), the posterior covariance C, and the weights b
-    of the hyperparameter candidates λ. :math:`\sigma_e^2` is the variance of the noise. The policy
-    compares evenly spaced routes (not on roads), a short tour through greedily chosen places, and
-    the rest of the previous route. It then inserts and replaces stops of the best route. After each
-    reading, it improves the rest of the route. It searches new routes whenever a tenth of a limit
-    of the budget has been used.
+    W contains the weights of the places (`map.weights`), C is the posterior covariance, and b are
+    the weights of the hyperparameter candidates λ. :math:`\sigma_e^2` is the variance of the noise.
+    The policy compares evenly spaced routes (not on roads), a short tour through greedily chosen
+    places, and the rest of the previous route. It then inserts and replaces stops of the best
+    route. After each reading, it improves the rest of the route. It searches new routes when a
+    tenth of the metres, seconds or readings left at the last search has been used.
 
     Every route, with the drive to the end place, obeys the limits on metres, seconds and readings.
     If neither metres nor seconds are limited, a route has at most 400 readings. Several probes
@@ -444,7 +444,7 @@ class _ComputingLimits:
 
 
 def _has_more(left: _Left, share: float, then: _Left) -> bool:
-    """Return whether, for every limit, more than the fraction `share` of `then` is left."""
+    """Return whether more than the fraction `share` of each limit in `then` is left."""
     pairs = zip(left, then, strict=True)
     return all(now is None or was is None or now > share * was for now, was in pairs)
 

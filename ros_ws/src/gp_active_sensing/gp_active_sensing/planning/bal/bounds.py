@@ -203,8 +203,8 @@ def _walks(
     r"""Return joint entropies of greedy sequences, and upper bounds on those of any k places [nat].
 
     From each of A start states there are L + 1 sequences. One is greedy for each λ, and the last
-    one for the average over λ. For each λ, information is monotone and submodular. Every prefix G_j
-    of a sequence thus gives the bound
+    one is greedy for the average over λ. For each λ, information is monotone and submodular. Every
+    prefix G_j of a sequence thus gives the bound
 
     .. math:: \max_{|A| = k} H[Z_A] \le H[Z_{G_j}] + \sum_{\text{k largest}} H[Z_x | Z_{G_j}]
 

@@ -152,8 +152,8 @@ def _largest_entropy(
     """Return the largest entropy (A, S, r) of a reading at a leaf, for each branch [nat].
 
     The function computes the entropy at the leaf with the largest upper bound. Then it computes the
-    entropies at the leaves whose upper bound exceeds this result. A branch outside of the mask
-    `good` (A, S, r) gets its largest upper bound. `b` (L, X S r) are the weights of the
+    entropies at the leaves whose upper bound exceeds this result. Branches where `good` (A, S, r)
+    is False get the largest upper bound instead. `b` (L, X S r) are the weights of the
     hyperparameter candidates at each of the X leaves after each branch.
     """
     wanted = good.reshape(len(good), -1)

@@ -249,8 +249,8 @@ class Pairs(NamedTuple):
         shared: (L, P) covariance of the two visits, given the candidate.
         last: (L, P) predictive variance at the second visit, given the candidate and the first
             visit.
-        starts: (G,) index of the first pair with each first visit.
-        moves: (A,) index in `move` of the first entry of each candidate.
+        starts: (G,) index of the first pair of each first visit.
+        moves: (A,) index of the first entry in `move` for each candidate.
     """
 
     move: IntArray
@@ -465,7 +465,7 @@ class CovarianceState:
     def pairs(self) -> Pairs | None:
         """Possible pairs of the last two places, for a state with three remaining readings.
 
-        None = every unvisited place may be next, or `leaves` is None after one of the candidates.
+        None = every unvisited place may be next, or a candidate leads to a state without `leaves`.
         """
         if self.problem.free or not len(self.candidates):
             return None

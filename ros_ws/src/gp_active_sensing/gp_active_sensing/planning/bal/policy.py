@@ -132,7 +132,7 @@ class Bal:
     """Memory that a tree may use before the search ends [MB]."""
 
     def __post_init__(self) -> None:
-        """Reject constant bounds with `cells`, and `loosening` with either of the two."""
+        """Reject constant bounds with `cells`, and `loosening` with `cells` or constant bounds."""
         if self.discretisation == "cells" and self.bounds == "constant":
             msg = "bounds: constant is of discretisation: draws; with cells take tight"
             raise ConfigError(msg)
@@ -146,9 +146,9 @@ class Bal:
     def plan(self, request: PlanRequest, state: PolicyState = None) -> tuple[Plan, PolicyState]:
         """Choose the next place; see `Policy.plan`.
 
-        The bounds in the plan refer to the value of the next N' readings. If the time ends before
-        these bounds are known, the policy chooses the place with the largest expected entropy. The
-        bounds in the plan then refer to this reading only.
+        The bounds in the plan refer to the value of all readings that the search looks ahead. If
+        the time ends before these bounds are known, the policy chooses the place with the largest
+        expected entropy. The bounds in the plan then refer to this reading only.
         """
         belief, topology, pending = request.belief, request.topology, request.pending
         limit, clock = request.limit, request.clock
@@ -296,7 +296,7 @@ def _answer(tree: Tree, options: Candidates, alpha: float, offset: float, second
 
 
 def _preview(root: StateBlock, best: int) -> tuple[int, ...]:
-    """Return the chosen place, and the places that follow if each reading has the middle branch."""
+    """Return the chosen place, and the places that follow if every branch is the middle one."""
     waypoints: list[int] = []
     found: tuple[StateBlock, int] | None = (root, 0)
     choice = best

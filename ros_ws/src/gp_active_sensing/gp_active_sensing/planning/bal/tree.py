@@ -82,7 +82,9 @@ class Tree:
         return self.root
 
     def expand(self, parent: StateBlock, a: int, row: IntArray, i: IntArray) -> StateBlock:
-        """Expand one branch of each state `row` (r,) of a block: branch `i` (r,) at candidate `a`.
+        """Expand one branch at candidate `a` for each of r states in the block `parent`.
+
+        `row` (r,) are the indices of the states, and `i` (r,) are the indices of the branches.
 
         Call `back_up` afterwards to update the bounds of all states on the path to the root.
 
@@ -207,8 +209,8 @@ def _frontier(
 ) -> Iterator[tuple[StateBlock, int, IntArray, IntArray, FloatArray]]:
     """Yield the branches to expand in `gap_directed`, as (block, candidate, rows, branches, gaps).
 
-    `rows` (r,) are the states of the block that the optimistic policy reaches. Unless `exact` is
-    True, values that differ only by a rounding error are ties.
+    `rows` (r,) are indices of the states in `block` that the optimistic policy reaches. Unless
+    `exact` is True, values that differ only by a rounding error are ties.
     """
     found = block.successors
     if found is None or block.branch_upper is block.branch_lower:  # exact values have no gap
@@ -246,7 +248,7 @@ def published(tree: Tree, alpha: float, room: Room) -> None:
     block = tree.expand_root()
 
     def follow(block: StateBlock, slots: IntArray, made: int, place: int) -> StateBlock:
-        """Expand the first of the branches `slots` of a state, and queue the other branches."""
+        """Expand the branch with the first flat index in `slots`, and queue the others."""
         ways, branches = np.unravel_index(slots[:2], block.taken.shape[1:])
         if len(slots) > 1:
             low, up = (b[0, ways[1], branches[1]] for b in (block.branch_lower, block.branch_upper))

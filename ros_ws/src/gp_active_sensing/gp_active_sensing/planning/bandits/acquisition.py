@@ -145,8 +145,8 @@ class ProbabilityOfImprovement(Improvement, Bandit):
 def log_exceedance(level: float, mean: FloatArray, std: FloatArray) -> float:
     """Return the log probability that the field exceeds the level w at one or more of n places.
 
-    The result is ``log(1 - Π_x Φ((w - μ(x))/σ(x)))``, as if the places were independent. `std` (n,)
-    is above 0.
+    The places are treated as independent. The result is then ``log(1 - Π_x Φ((w - μ(x))/σ(x)))``.
+    `std` (n,) is above 0.
     """
     u = (level - mean) / std
     below = float(log_ndtr(u).sum())
@@ -182,13 +182,14 @@ def est_a(mean: FloatArray, std: FloatArray, best: float | None) -> float:
 
 
 def est_n(mean: FloatArray, std: FloatArray, best: float | None) -> float:
-    r"""Return the estimate ESTn: the expected maximum of independent places, at least m₀.
+    r"""Return the estimate ESTn of the maximum, ``m̂ = E[max(m₀, max_x f(x))]``.
 
     .. math:: \hat m = m_0 + \int_{m_0}^\infty
         \Big[1 - \prod_x \Phi\Big(\frac{w - \mu(x)}{\sigma(x)}\Big)\Big] dw
 
-    The integral is a sum over intervals. Each interval is halved until a fine and a coarse
-    Clenshaw-Curtis rule agree. [Wang2016, Sec. 3; Kathuria2016]
+    The formula treats the places as independent. The integral is a sum over intervals. Each
+    interval is halved until a fine and a coarse Clenshaw-Curtis rule agree. [Wang2016, Sec. 3;
+    Kathuria2016]
 
     Args:
         mean: (n,) means μ of all places.

@@ -39,7 +39,7 @@ class View:
     Args:
         locations: (m,) places to choose from.
         mean: (m,) expectations of the field at `locations`.
-        std: (m,) standard deviations of the field, as if pending places had been observed.
+        std: (m,) standard deviations of the field. Pending places count as observed.
         noise_variance: noise variance of a reading, averaged over the hyperparameter candidates. If
             readings are transformed, it is the median of the noise variances at the places.
         best: largest average reading of an observed place; None before the first reading.
@@ -106,7 +106,7 @@ def view_of(
 def latent_given_pending(
     belief: Belief, pending: Collection[int] = (), locations: IntArray | None = None
 ) -> tuple[FloatArray, FloatArray]:
-    """Return mean and variance (L, m) of the field, as if each pending place had one more reading.
+    """Return mean and variance (L, m) of the field after one more reading at each pending place.
 
     Mean and variance are in the unit of the transformed readings. The pending values are unknown,
     so the means stay the same. With the covariance c_p to the pending places p, the variances
@@ -198,9 +198,10 @@ class Bandit(ABC):
     def _promising(
         self, reach: ReachableGoals, request: PlanRequest, stage: int
     ) -> tuple[ReachableGoals, View]:
-        """Return the goals of the groups whose middle goals have the largest scores.
+        """Divide the goals into groups, and return the goals of the most promising groups.
 
-        The second result is the view of the middle goals of all groups.
+        A group is promising if its middle goal has a large score. The second result is the view of
+        the middle goals of all groups.
         """
         groups = nearby_groups(request.topology.points, reach.locations, _GROUPS)
         groups.sort(key=lambda group: int(group[group.size // 2]))

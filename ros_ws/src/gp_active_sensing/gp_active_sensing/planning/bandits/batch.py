@@ -206,7 +206,7 @@ class _BatchQuestion:
         return places
 
     def worth(self, locations: IntArray) -> FloatArray:
-        """Return the scores of `locations`, as if pending places had been observed."""
+        """Return the scores of `locations`. Pending places count as observed."""
         policy = self.policy
         view = view_of(self.belief, locations, self.members, stage=self.stage, sign=policy.sign)
         return policy.scores(view, self.belief, self.request.rng)

@@ -23,7 +23,7 @@ from gp_active_sensing.util.ties import first_best
 
 
 class AnticipatedStd:
-    """Standard deviations of the field, as if places had been observed. [Desautels2014, Sec. 3].
+    """Standard deviations of the field after unknown readings. [Desautels2014, Sec. 3].
 
     Unknown readings are replaced by their expectations. The means and the weights of the
     hyperparameter candidates λ stay the same. A reading at x reduces the covariances:
@@ -57,11 +57,10 @@ class Hallucination(Batch):
     """Base class of policies that choose members as if earlier members had been observed.
 
     The next member has the largest ``μ_fb(x) + C' √β_t σ_{t-1}(x)``. The means μ_fb contain only
-    readings that have arrived. Reducing σ without readings makes the confidence bounds too
-    narrow, by a factor of at most exp(C). C is an upper bound on the information that readings of
-    the other members contain about a place [nat]. The factor C' widens the bounds again. The t of
-    β_t counts readings.
-    [Desautels2014; Kathuria2016, Algorithm 1]
+    readings that have arrived. Reducing σ without readings makes the confidence bounds too narrow,
+    by a factor of at most exp(C). C is an upper bound on the information that readings of the other
+    members contain about a place [nat]. To correct this, √β_t is multiplied by the factor C', by
+    default exp(C). The t of β_t counts readings. [Desautels2014; Kathuria2016, Algorithm 1]
     """
 
     information: float = param(
@@ -133,7 +132,7 @@ class LpUcb(BySchedule, Batch):
     Given the earlier members x_j of a batch, the policy chooses the largest
     ``g(f⁺(x)) Π_j φ(x; x_j)``. This is local penalisation. The function g is the softplus function
     of the standardised upper bound f⁺. The factor φ(x; x_j) is the probability that the maximum is
-    at least as far from x_j as x is. It is ``φ = ½ erfc(-z)`` with
+    not nearer to x_j than x. It is ``φ = ½ erfc(-z)`` with
     ``z = (S ‖x - x_j‖ - M + μ(x_j)) / √(2σ²(x_j))``. M is the best reading. S is the largest slope
     of the mean between neighbouring places. [Gonzalez2016, Secs. 3-4]
     """

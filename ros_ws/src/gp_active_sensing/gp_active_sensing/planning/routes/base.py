@@ -1,6 +1,6 @@
 """Policies that plan a route and follow it, and passes over the map.
 
-If a target error of the map ends the mission, the probe drives in passes. A pass is a route over
+If the mission ends at a target error of the map, the probe drives in passes. A pass is a route over
 the whole map. The budget of a pass is the least budget for which the forecast error of the map
 meets the target.
 """
@@ -261,8 +261,8 @@ class PlannedRoute:
 class RoutePolicy(ABC):
     """Base class of policies that plan a route at the first decision, and follow it.
 
-    When no place of the route can be visited any more, the probe visits the nearest places. If
-    a target error of the map ends the mission, each route is a pass, and another pass follows. The
+    When no place of the route can be visited any more, the probe visits the nearest places. If the
+    mission ends at a target error of the map, each route is a `Pass`, and another pass follows. The
     state contains the route (see `Course`). A new policy overrides `build_route`.
     """
 

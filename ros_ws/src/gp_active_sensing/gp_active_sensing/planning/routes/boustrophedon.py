@@ -189,11 +189,11 @@ class Ground:
 def rows_of(ground: Ground, rows: Rows, by: str = "seconds") -> tuple[int, ...]:
     """Return the places of evenly spaced rows in the order of the visits.
 
-    The rows lie symmetrically about the middle of the map. A row contains the places within half a
-    ``ground.pitch`` of a line. If `Rows.along` is not 0, a row contains the places nearest to
-    evenly spaced points. If obstacles interrupt the rows, the cheaper of two orders is taken: row
-    by row, or one side of the obstacle after the other side. The unit of cost is `by`, "metres" or
-    "seconds".
+    The rows lie symmetrically about the middle of the map. A row contains the places whose distance
+    from the middle of the row is at most half of `Distances.pitch`. If `Rows.along` is not 0, a row
+    contains the places nearest to evenly spaced points. If obstacles interrupt the rows, the
+    cheaper of two orders is taken. One order is row by row. The other order completes one side of
+    an obstacle before the other side. The unit of cost is `by`, "metres" or "seconds".
     """
     lines = ground.lines(rows)
     if rows.corner in (2, 3):

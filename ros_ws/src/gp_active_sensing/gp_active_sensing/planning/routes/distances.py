@@ -202,7 +202,7 @@ class Distances:
         return tuple(places[kept].tolist())
 
     def _on_the_way(self, places: IntArray, moves: MoveArrays) -> int:
-        """Return the number of first moves along `places` that together form a cheapest route."""
+        """Return how many of the first moves along `places` together form a cheapest route."""
         a, last = int(places[0]), len(places) - 1
         if self._lattice is not None:
             steps = np.diff(self._lattice.cells[places], axis=0)

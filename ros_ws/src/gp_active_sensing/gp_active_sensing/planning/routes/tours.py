@@ -63,8 +63,8 @@ class RouteDriver:
         unread: (n,) mask of the places that may get their first reading.
         budget: remaining budget; with sorties, the budget of the first sortie.
         field: effect of readings on the error of the map.
-        group_of: (n,) index in ``field.places`` of the place that represents each place, see
-            `thinned`; -1 = no effect. Readings with the same representative count once.
+        group_of: (n,) for each place, the index of its representative in ``field.places``; -1 =
+            readings there have no effect. Readings with the same representative count once.
         sorties: budgets of the next batteries. Each sortie of a route ends at the end place.
     """
 
@@ -478,7 +478,7 @@ def _changes(driver: RouteDriver, route: FeasibleRoute) -> Iterable[list[int]]:
 def _insertions(
     driver: RouteDriver, rows: FloatArray, stops: list[int], wanted: IntArray
 ) -> tuple[FloatArray, IntArray]:
-    """Return the least detour (w,) to each wanted place, and its best index (w,) in `stops`."""
+    """Return the least detour (w,) to each wanted place, and where (w,) in `stops` to insert it."""
     to = rows[:, len(stops) :]
     back = driver.distances.between(wanted, stops).T
     extra = np.vstack([to[:-1] + back - np.diagonal(rows)[: len(stops), None], to[-1:]])
