@@ -296,6 +296,8 @@ def watch(
         raise click.ClickException(msg)
     check_single(run_dir)
     if not run_dir.exists():
-        if near := suggest(run_dir.name, (each.name for each in run_dir.parent.iterdir())):
+        if near := suggest(
+            run_dir.name, (each.name for each in run_dir.parent.iterdir() if each.is_dir())
+        ):
             echo(f"{run_dir} does not exist yet.{near}")
     serve(run_dir, WatchOptions(**options), echo)

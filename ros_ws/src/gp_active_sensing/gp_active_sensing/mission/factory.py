@@ -52,8 +52,10 @@ from gp_active_sensing.records.run_map import (
 from gp_active_sensing.topology import MapConfig, Topology, place_index
 from gp_active_sensing.topology.config import build_settled
 from gp_active_sensing.topology.live import LivePlaces
+from gp_active_sensing.topology.loaders import find_map
 from gp_active_sensing.types import Budget, Clock, PlanLimit
 from gp_active_sensing.util.process import hand_back
+from gp_active_sensing.util.resources import is_shipped
 
 logger = logging.getLogger(__name__)
 
@@ -181,6 +183,9 @@ class _Builder:
         built = self.built
         if built is None and not config.map.topic:
             built = build_settled(config.map)
+        file = getattr(config.map, "file", "")
+        if file and is_shipped(find_map(file)):
+            logger.info("map %s ships with the package: %s", file, find_map(file))
         policy = build_policy(config.policy)
         with contextlib.ExitStack() as undo:  # the node may be configured again after a failure
             run, events, earlier = self._open(undo, resume=resume)
@@ -381,7 +386,7 @@ class _Builder:
         try:
             MissionRestorer(mission, recorder).run(events)
         except Exception as error:
-            what = error if isinstance(error, RunError) else f"cannot be gone on with: {error!r}"
+            what = error if isinstance(error, RunError) else f"cannot be continued: {error!r}"
             where = self.config.run_dir if recorder.run is None else recorder.run.path
             msg = f"{where}: {what}"
             raise _NotRestored(msg) from error

@@ -54,8 +54,8 @@ class Fleet:
         self.probes = {probe.name: probe for probe in probes}
         self.config = config
         self._journal = journal
-        self._first_ns: int | None = None
-        """Time of the first pose of any probe [ns]; None = no pose has come yet."""
+        self._asked_ns: int | None = None
+        """Time at which the first joint decision was first due [ns]; None = not yet."""
         self._last_ns: dict[str, int] = {}
         self._gap_ns: dict[str, int] = {}
         """Time between the last two poses of each probe [ns], keyed by name."""
@@ -79,13 +79,15 @@ class Fleet:
     def awaited(self, now_ns: int) -> bool:
         """Return whether the first joint decision waits for probes that are missing.
 
-        It waits at most `mission.lost_after` from the first pose of any probe.
+        It waits at most `mission.lost_after` from the first call while a probe takes part.
         """
+        if self._asked_ns is None and self.present:
+            self._asked_ns = now_ns
         missing = any(
             probe.gone == NO_POSE or (not probe.gone and probe.needs_reading)
             for probe in self.probes.values()
         )
-        waited_ns = now_ns - (now_ns if self._first_ns is None else self._first_ns)
+        waited_ns = 0 if self._asked_ns is None else now_ns - self._asked_ns
         return missing and waited_ns <= 1e9 * self.config.lost_after
 
     def away(self, now_ns: int) -> list[str]:
@@ -145,8 +147,6 @@ class Fleet:
             return  # the pose was not usable
         self._gap_ns[probe.name] = now_ns - self._last_ns.get(probe.name, now_ns)
         self._last_ns[probe.name] = now_ns
-        if self._first_ns is None:
-            self._first_ns = now_ns
         if probe.gone and not probe.gone.startswith((LEFT, MUTE, CHANGING)):
             self._join(probe, now_ns)
 
@@ -216,8 +216,8 @@ class Fleet:
     def skip(self, step_ns: int) -> None:
         """Exclude a jump of the node's clock [ns] from the times without a pose."""
         self._last_ns = {name: then + step_ns for name, then in self._last_ns.items()}
-        if self._first_ns is not None:
-            self._first_ns += step_ns
+        if self._asked_ns is not None:
+            self._asked_ns += step_ns
 
     def replay(self, probe: ProbeState, why: str, now_ns: int) -> None:
         """Restore the reason why a probe takes no part (`why`); "" = the probe takes part."""

@@ -192,10 +192,10 @@ def read_budget(text: str, what: str = "budget") -> dict[str, int | float]:
         ConfigError: an amount has no number or an unknown unit, or two amounts have the same unit.
     """
     found: dict[str, int | float] = {}
-    if decimal := re.search(r"\d,\d+", text):
+    if re.search(r"\d,\d", text):
         msg = (
-            f"{what}: {text.strip()!r} has a comma within a number; write "
-            f"{decimal[0].replace(',', '.')} for a decimal number, or two amounts as '40, 2 km'"
+            f"{what}: {text.strip()!r} has a comma within a number; write a decimal number with a "
+            "point (1.5), thousands without a mark, and a space between two amounts (40, 2 km)"
         )
         raise ConfigError(msg)
     for part in text.split(","):

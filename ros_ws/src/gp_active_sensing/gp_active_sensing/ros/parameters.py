@@ -298,8 +298,9 @@ class ParameterTree:
             removed = removed_hint(self._root, name) or (section and removed_hint(section, rest))
             text = f"{name}: {removed or 'unknown parameter.' + suggest(name, self._leaves)}"
             if name in getattr(self._root, "IGNORED", ()):
-                if not Path(str(self.given.get("run_dir")), "config.yaml").exists():
-                    self._node.get_logger().warning(text)  # not at each restart
+                run_dir = str(self.given.get("run_dir") or "")
+                if not run_dir or not Path(run_dir, "config.yaml").exists():
+                    self._node.get_logger().warning(text)  # not at a restart of this directory
             elif in_files.get(name):  # under this node's name
                 if owner and not removed:
                     text = f"{name}: belongs to the node {owner}, not to this one"

@@ -203,15 +203,15 @@ def load_scenario(
         return scenario_from_mapping(mapping, base_dir=path.parent)
     except ConfigError as error:
         found = [_with_origin(problem, overrides, str(path)) for problem in error.problems]
-        raise ConfigError(found) from error
+        raise type(error)(found) from error
 
 
 def _with_origin(problem: str, overrides: Sequence[str], source: str) -> str:
     """Return `problem` with its origin in front: the override that caused it, or else `source`."""
     keys = re.split(r"[.\[]", problem.partition(":")[0])
-    for override in overrides:
+    for override in reversed(overrides):  # the last one takes effect
         own = override.partition("=")[0].strip().split(".")
-        if all(one == other for one, other in zip(own, keys, strict=False)):
+        if keys[: len(own)] == own:
             return f"{override} (given on the command line): {problem}"
     return f"{source}: {problem}"
 

@@ -36,7 +36,6 @@ from gp_active_sensing.topology.map_config import (
 )
 from gp_active_sensing.topology.roads import Roads, keep_largest
 from gp_active_sensing.topology.stations import of_stations
-from gp_active_sensing.util.resources import is_shipped
 
 logger = logging.getLogger(__name__)
 
@@ -64,9 +63,6 @@ def build_settled(config: MapConfig, *, base_dir: Path | None = None) -> tuple[T
     Raises the errors of `build_topology`.
     """
     path = find_map(config.file, base_dir) if config.file else None
-    if path and base_dir and is_shipped(path) and not is_shipped(base_dir):
-        here = "no file %s is in %s; the map of that name that ships with the package is used: %s"
-        logger.info(here, config.file, base_dir, path)
     settled = config.of_content(path) if isinstance(config, FileConfig) and path else config
     name, frame = settled.name or settled.kind or "", settled.frame or "map"
     places: Places

@@ -5,9 +5,11 @@ A program thus loads only the modules that it uses.
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -45,10 +47,10 @@ def install_command(extra: str = "", package: str = "gp_active_sensing") -> str:
     The command names the source folder if the program runs from there. Otherwise it names the wheel
     of the package.
     """
-    folder = Path(__file__).resolve().parents[3] / package
+    folder = next(islice(Path(__file__).resolve().parents, 3, None), Path()) / package
     wheel = f"{package}-{__version__}-py3-none-any.whl"
-    found = folder if (folder / "pyproject.toml").is_file() else wheel
-    return f"pip install '{found}[{extra}]'" if extra else f"pip install {found}"
+    found = str(folder if (folder / "pyproject.toml").is_file() else wheel)
+    return f"pip install {shlex.quote(f'{found}[{extra}]' if extra else found)}"
 
 
 def library(module: str, use: str, *, extra: str = "maps", besides: str = "") -> Any:

@@ -187,8 +187,14 @@ def test_in_rounds_nobody_is_sent_on_before_all_have_read(tmp_path: Path) -> Non
     assert [len(event["waiting"]) for event in asked] == [2, 1, 0, 2, 1, 0]
 
 
-def test_the_first_round_waits_for_a_missing_probe_lost_after_at_most() -> None:
+@for_each("idle", [0, 9])
+def test_the_first_round_waits_for_a_missing_probe_lost_after_at_most(idle: int) -> None:
     team = Team(policy=JOINT["policy"], mission={"together": True, "lost_after": 5.0})
+    team.mission.state = "idle" if idle else "running"
+    for _ in range(idle):
+        team.here("a", "b")
+        team.step()
+    team.mission.start()
     sent = []
     for _ in range(8):
         team.here("a", "b")

@@ -15,10 +15,9 @@ from typing import Any
 import pytest
 import shapely
 
-from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import MapError
 from gp_active_sensing.topology import MapConfig, build_topology
-from gp_active_sensing.topology.loaders import ends_of, find_map, kind_of_map, loaders, vector
+from gp_active_sensing.topology.loaders import ends_of, kind_of_map, loaders, vector
 from gp_active_sensing.topology.loaders.areas import read_areas
 from tests.cases import for_each
 from tests.pages import REPOSITORY
@@ -149,12 +148,3 @@ def test_the_table_of_formats_names_tests_that_exist() -> None:
         *re.findall(r"`(\.[\w.]+)`", table),
         ".net.xml.gz",
     }
-
-
-def test_a_shipped_map_in_place_of_a_missing_file_is_logged(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    config = from_mapping(MapConfig, {"file": "lake.kml", "spacing": 60})
-    with caplog.at_level("INFO", "gp_active_sensing.topology.config"):
-        build_topology(config, base_dir=tmp_path)
-    assert str(find_map("lake.kml")) in caplog.text
