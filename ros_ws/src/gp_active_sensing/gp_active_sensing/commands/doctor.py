@@ -94,7 +94,7 @@ def version_of(name: str) -> str:
 
 
 def requirements() -> Iterator[tuple[str, str]]:
-    """Yield the name and extra of each required distribution; extra "" = always required."""
+    """Yield (distribution, extra) for each requirement; extra "" = always required."""
     known = version_of(PACKAGE)  # unknown in a source tree that is not installed
     for text in (metadata.requires(PACKAGE) or ()) if known else ():
         extra = re.search(r"extra *== *['\"]([\w-]+)", text)

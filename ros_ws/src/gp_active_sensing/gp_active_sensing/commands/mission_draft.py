@@ -60,7 +60,7 @@ _BY_NAME = {
         (r"range|sonar|echo|depth|altimeter", "sensor_msgs/msg/Range"),
     ),
 }
-"""Assumed message type of a topic that is not published, by a pattern of its name."""
+"""Assumed message type of a topic that is not published, by a pattern of the topic's name."""
 _FIELDS = {
     "sensor_msgs/msg/RelativeHumidity": "relative_humidity",
     "sensor_msgs/msg/FluidPressure": "fluid_pressure",
@@ -85,7 +85,7 @@ class MissionDraft:
         topics: message types of each topic of the running system.
         probes: names of several probes.
         received: messages received on each topic.
-        needs: parameters that must be set because of the rates of the topics.
+        needs: parameters that must be set to suit the message rates of the topics.
         speed: speed of the robot where the map has no limit [m/s]; None = not needed.
         map_text: the user's answer for the map.
     """
@@ -173,7 +173,7 @@ class MissionDraft:
         return {key: self.given[key] for key in ("spacing", "radius", "frame")}
 
     def _find_speed(self) -> float | None:
-        """Return the speed [m/s] that a time budget needs on a map without speed limits."""
+        """Return the robot's speed [m/s]; None = not given, and no budget in seconds needs it."""
         why, given = limitless(self.map.places), self.given["speed"]
         if given is not None:
             if not why:

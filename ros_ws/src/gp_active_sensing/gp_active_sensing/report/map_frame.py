@@ -130,7 +130,7 @@ def _walls(ground: FreeGround, low: FloatArray, high: FloatArray) -> list[FloatA
 
 
 def _runs(free: BoolArray) -> list[FloatArray]:
-    """Return the edges between rows of different values, each as two (column, row) ends."""
+    """Return the edges between neighbouring rows where they differ, as two (column, row) ends."""
     found = []
     for row, change in enumerate(free[1:] != free[:-1], start=1):
         ends = np.flatnonzero(np.diff(np.concatenate([[0], change.astype(np.int8), [0]])))

@@ -32,7 +32,7 @@ class Calibration:
 
     Args:
         places: (D,) places in the order of their first readings.
-        below: (D,) for each place, the predicted probability of a value below its reading.
+        below: (D,) predicted probability of a value below the reading, for each place.
         error: root mean square of reading minus prediction, in the sensor's unit.
     """
 
@@ -46,7 +46,7 @@ class Calibration:
         return np.asarray(ndtri(np.clip(self.below, _END, 1.0 - _END)))
 
     def inside(self, share: float) -> float:
-        """Return the fraction of readings in their central intervals of probability `share`."""
+        """Return the fraction of readings in predicted central intervals of probability `share`."""
         return float(np.mean(np.abs(self.below - 0.5) <= 0.5 * share))
 
     @property

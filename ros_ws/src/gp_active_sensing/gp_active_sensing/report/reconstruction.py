@@ -85,14 +85,14 @@ class GrowingStep:
 
     Args:
         chunk: events of the step.
-        expected: mean and standard deviation of a reading at each place (key), predicted before the
+        expected: for each place, mean and standard deviation of a reading, predicted before the
             step.
-        used: (place, value) of the readings of the step, in order.
-        length_scales, kernels: weights of the belief's candidates, summed by length-scale and by
-            kernel.
+        used: (place, value) of each reading of the step, in order.
+        length_scales: sum of the candidate weights for each length-scale.
+        kernels: sum of the candidate weights for each kernel.
         observed: number of places with a reading.
         promised: promised error of the map; None = not known.
-        scores: scores of the map; all None without a truth.
+        scores: scores of the map; all None if the truth is not known.
         mean, std, truth: (n,) maps; None = the step has no map.
         version: value of `GrowingReconstruction.looks` when the map was computed.
     """
@@ -157,7 +157,7 @@ class GrowingReconstruction:
         return self._teller.belief
 
     def finish(self) -> None:
-        """Update the link between two quantities with all readings, as at the end of a mission."""
+        """Update the link between two quantities with all readings, as a mission's end does."""
         self._changed |= self._teller.finish()
 
     def add(self, events: Iterable[Event]) -> None:
@@ -378,8 +378,8 @@ def map_of_run(
         spacing: distance between neighbouring points of the map [m]; None = the points are the
             places.
         limits: limits whose exceedance probabilities the map contains.
-        quantity: name of a quantity; "" = the main quantity, together with mean and standard
-            deviation of each further quantity.
+        quantity: name of a quantity; "" = the main quantity. The map of the main quantity also has
+            mean and standard deviation of each further quantity.
 
     Raises:
         RunError: there is no run directory, no such stage or quantity, no reading up to the stage,

@@ -110,12 +110,12 @@ class ReportStep:
             to the end place.
         at: place of the probe at the decision; None = not known.
         record: line of the stage in ``records.jsonl``; {} = no record.
-        readings: (place, mean, count) of the readings of this step.
+        readings: (place, mean, count) for the readings of each place in this step.
         expected: predicted mean and standard deviation of the reading at the visited place.
         masses: weights of the length-scales.
         kernels: weights of the kernels by name; {} for a single kernel.
         observed: number of places with a reading.
-        scores: scores of the map; all None without a truth.
+        scores: scores of the map; all None if the truth is not known.
         promised: promised error of the map; None = not known.
         limits: places that limits on the field closed (True) or opened (False) after the readings.
     """
@@ -166,13 +166,13 @@ class Reconstruction:
     Args:
         by_stage: True = each step is a stage; False = each step is a group of readings.
         steps: steps in order; the first precedes all events.
-        shown: (m,) indices of the steps that have a map; the last step has one.
-        mean, std: (m, n) mean and standard deviation of the noise-free field.
-        truth: (m, n) noise-free field at these steps, (1, n) if it is constant; None = not known.
+        shown: (m,) indices of the steps that have a map; the last step is one of them.
+        mean, std: (m, n) mean and standard deviation of the noise-free field at these m steps.
+        truth: (m, n) noise-free field at these steps; (1, n) = constant field; None = not known.
         belief: belief after the last reading.
         prior: weights of the length-scales before the first reading.
         prior_kernels: weights of the kernels before the first reading; {} for a single kernel.
-        unused: number of readings of the journal that could not be used.
+        unused: number of unusable readings in the journal.
     """
 
     by_stage: bool
@@ -251,7 +251,7 @@ def kernel_masses(belief: Belief, weights: FloatArray) -> dict[str, float]:
 
 
 def gathered(used: Sequence[tuple[int, float]]) -> tuple[tuple[int, float, int], ...]:
-    """Return (place, mean, count) for the values of each place, in order of first appearance."""
+    """Return (place, mean value, number of values) of each place, in order of first appearance."""
     by_place: dict[int, list[float]] = {}
     for place, value in used:
         by_place.setdefault(place, []).append(value)

@@ -30,7 +30,7 @@ class Track:
     Args:
         probe: name of the probe; "" for a single probe.
         points: (x, y) in driving order [m].
-        upto: number of points at the end of each step.
+        upto: for each step, the number of points up to its end.
     """
 
     probe: str
@@ -72,7 +72,7 @@ class GrowingTracks:
     def tracks(self, ends: Sequence[int], *, by_stage: bool) -> list[Track]:
         """Return the tracks of the probes with at least two points.
 
-        `ends` is the number of decisions (`by_stage`) or of readings at the end of each step.
+        `ends` has for each step the number of decisions (`by_stage`) or readings up to its end.
         """
         found = []
         for probe, points in self._points.items():

@@ -114,7 +114,7 @@ def sortie_values(probe: ProbeState) -> dict[str, object]:
 
 
 def rejection_problems(rejected: Mapping[str, int]) -> list[str]:
-    """Return a text with the number of rejections that are problems; [] = there are none."""
+    """Return a text with the number of rejections for reasons not in `ASKED_FOR`; [] = none."""
     total = sum(count for word, count in rejected.items() if word not in ASKED_FOR)
     return [f"{total} rejected"] if total else []
 
@@ -350,7 +350,7 @@ class Diagnostics:
         return [stream.name for stream in streams if stream is not None]
 
     def _waypoints(self) -> list[str]:
-        """Return the names of the present waypoints; in a fleet, with the names of the probes."""
+        """Return the name of each probe's waypoint; in a fleet, the probe's name precedes it."""
         names = self._parts.mission.loop.topology.names
         targets = [(p.name, p.target) for p in self._parts.mission.probes.values()]
         return [f"{n}: {names[t]}" if n else names[t] for n, t in targets if t is not None]

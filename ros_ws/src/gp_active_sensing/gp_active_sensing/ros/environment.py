@@ -228,7 +228,7 @@ def crashed(code: int) -> bool:
 
 
 def ended_in_order(code: int, *, asked: bool) -> bool:
-    """Return whether the exit code of a process (-n = signal n) is that of an expected end.
+    """Return whether a process that ended with this code (-n = signal n) ended as expected.
 
     `asked` True = the process was requested to end, so that SIGHUP, SIGINT and SIGTERM may end it.
     """

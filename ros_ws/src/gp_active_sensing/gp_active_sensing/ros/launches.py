@@ -167,7 +167,7 @@ class Arguments:
         return given or str(self.in_file.get(stream, {}).get("topic") or usual)
 
     def node(self, name: str, given: Mapping[str, Any], **more: Any) -> Process:
-        """Return the process of one of this package's nodes; parameters that are None are omitted.
+        """Return the process of this package's node `name`. Parameters that are None are omitted.
 
         Raises:
             ConfigError: ROS cannot read the parameter file.
@@ -401,7 +401,7 @@ LAUNCHES: dict[str, type[Arguments]] = {
     "replay": Replay,
     "traffic_sim": TrafficSim,
 }
-"""For each launch, by the name of its launch file: the class that has its arguments."""
+"""Class that has the arguments of a launch, by the name of the launch file."""
 
 
 def find_launch(name: str) -> type[Arguments]:
@@ -440,9 +440,9 @@ def parsed(text: str) -> Any:
 def read_arguments(kind: type[A], texts: Mapping[str, str], *, strict: bool = False) -> A:
     """Convert texts to the arguments of a launch.
 
-    `texts` has the value of each argument, by its name, as in ``context.launch_configurations``.
-    Missing arguments have their defaults. `strict` True = an unknown argument is an error; False =
-    it is ignored.
+    `texts` maps names of arguments to values, like ``context.launch_configurations``. Missing
+    arguments have their defaults. `strict` True = an unknown argument is an error; False = it is
+    ignored.
 
     Raises:
         ConfigError: an argument is unknown, removed or has a wrong value.

@@ -90,7 +90,7 @@ class MapTopic:
         return str(self._subscription.topic_name)
 
     def follow(self, mission: Mission) -> None:
-        """Update the map of this mission with each message that comes from now on."""
+        """Update the map of `mission` with each message from now on."""
         self._mission = mission
         for timer in self._timers:
             timer.cancel()

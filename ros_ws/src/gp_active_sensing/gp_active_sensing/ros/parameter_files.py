@@ -53,8 +53,8 @@ def keys_in_files(words: Sequence[str], name: str) -> dict[str, bool]:
     """Return the keys of a node that its parameter files contain.
 
     Returns:
-        Value of each dotted key: True = the key is under the node's name; False = it is only under
-        a name for several nodes, such as ``/**``.
+        For each dotted key: True if it is under the node's name; False if it is only under a name
+        for several nodes, such as ``/**``.
     """
     found: dict[str, bool] = {}
     for path in given_files(words):

@@ -4,7 +4,7 @@ A dataclass field ``a.b`` becomes the parameter ``a.b``; the policy's fields bec
 ``policy.<field>``. ROS has fewer types of values than YAML, so these conventions hold:
 
 - None: the parameter is *not set*. To replace a scenario's value by None, give ``.nan`` for a
-  number, ``""`` for a text, and ``[]`` for a list. While the node runs, give ``[.nan]`` for a list.
+  number, ``""`` for a text, and ``[]`` for a list (while the node runs, ``[.nan]``).
 - A list of lists, or a field that allows several types: the parameter is a list of numbers, or a
   YAML text such as ``"[[0, 1], [2, 3]]"``.
 - Integers are accepted for floats. Floats are accepted for integers if the conversion is exact.
@@ -134,11 +134,11 @@ NODES: dict[str, type] = {
     "bag_player": BagPlayerConfig,
     "live_page": LivePageConfig,
 }
-"""Dataclass that has the parameters of each node, by the name of the node."""
+"""Dataclass of a node's parameters, by the node's name."""
 
 
 def owner_of(key: str, *, besides: type) -> str:
-    """Return the name of the node that has a parameter; "" = no other node of this package has it.
+    """Return the name of the node that has the parameter `key`; "" = no node of this package.
 
     All keys below ``policy.`` and ``readings.`` belong to `active_sensing`. The node whose
     dataclass is `besides` is skipped.

@@ -62,7 +62,7 @@ class Waypoints:
 
     Args:
         origin: latitude and longitude of the map's origin [degree]; None = unknown.
-        incompatible: returns the callback that reports an incompatible subscriber of a topic.
+        incompatible: returns, for a topic, the callback that reports an incompatible subscriber.
 
     Raises:
         ConfigError: waypoints in degrees are configured, and the map's origin is unknown.
@@ -243,7 +243,7 @@ GRID_TOPICS: tuple[tuple[str, Any, Any], ...] = (
 
 
 def further_topics(name: str) -> tuple[tuple[str, Any, Any], ...]:
-    """Return name, type and QoS profile of each topic that a further quantity has."""
+    """Return (topic, type, QoS profile) for each topic of the further quantity `name`."""
     topics = (("~/field", PointCloud2, qos.latched()), *GRID_TOPICS)
     return tuple((probe_topic(name, topic), kind, profile) for topic, kind, profile in topics)
 

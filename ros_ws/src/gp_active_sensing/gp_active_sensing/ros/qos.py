@@ -21,7 +21,7 @@ CATCH_UP_DEPTH = 1000
 
 
 def sensor(rate: float, *, reliable: bool = False, catch_up: bool = False) -> QoSProfile:
-    """Return the profile of an input: best-effort, with a queue of two seconds.
+    """Return the profile of an input: best-effort, with a queue for two seconds of messages.
 
     Most sensor drivers use a best-effort publisher, from which a reliable subscriber gets no
     messages. The queue is long, since on a busy computer callbacks may be delayed by more than a
@@ -172,9 +172,8 @@ LONGEST_QUEUED = 60.0
 def received_at(info: Mapping[str, Any]) -> float:
     """Return the time at which a message arrived (monotonic seconds), given rclpy's message info.
 
-    The message's callback may run much later. Callbacks of two topics may also run in another order
-    than that of the messages' arrival. If the middleware does not report the arrival, the present
-    time is returned.
+    The message's callback may run much later. If messages arrive on two topics, their callbacks may
+    run in another order. Without the arrival in `info`, the present time is returned.
     """
     now = time.monotonic()
     queued = 1e-9 * (time.time_ns() - int(info.get("received_timestamp") or 0))

@@ -20,7 +20,7 @@ _ENOUGH = 3
 _SPAN = 1.0
 """A rate is computed if the first and the last message are at least this time apart [s]."""
 _SEVERAL = 2.5
-"""Proposed time limit, as a multiple of the time between two messages; one may be lost."""
+"""Proposed time limit, as a multiple of the time between two messages, so that one may be lost."""
 _OLD = 0.8
 """Largest accepted time between two poses, as a fraction of `pose.max_age`."""
 _ONE = 1.2

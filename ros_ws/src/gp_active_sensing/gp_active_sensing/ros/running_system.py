@@ -342,8 +342,8 @@ def roads_note(received: TopicSample, places: Topology | None) -> str:
 def waypoint_note(name: str, listeners: Topics, topics: Topics, poses: Collection[str]) -> str:
     """Return a warning if the waypoint topic `name` has no suitable subscriber; otherwise "".
 
-    `listeners` has the types of the topics with a subscriber; `topics` has the types of the topics
-    with a publisher. The pose topics `poses` are not proposed as waypoint topics.
+    `listeners` has the types of each topic that has a subscriber; `topics` has those of each topic
+    that has a publisher. The warning may propose another topic, but none of the topics in `poses`.
     """
     there = listeners.get(name, ())
     if others := sorted({*there, *topics.get(name, ())} - {_WAYPOINT}):

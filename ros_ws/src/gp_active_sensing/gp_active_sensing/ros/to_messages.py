@@ -159,8 +159,8 @@ def occupancy_grid(
 def limits_message(limits: Mapping[str, Limits]) -> Float64MultiArray:
     """Return the field values to which the cell values 0 and 100 of each grid correspond.
 
-    Entry i of ``data`` belongs to ``layout.dim[i].label``, which is ``<name>_low`` for the cell
-    value 0 of grid ``<name>``, or ``<name>_high`` for the cell value 100.
+    Entry i of ``data`` has the label ``layout.dim[i].label``. In the grid ``<name>``, the entry
+    ``<name>_low`` corresponds to the cell value 0, and ``<name>_high`` to the cell value 100.
     """
     message = Float64MultiArray()
     for name, (low, high) in limits.items():
@@ -202,7 +202,7 @@ def _cloud(
 def weights_message(
     weights: Sequence[float] | FloatArray, hyperparameters: Sequence[HyperParameters]
 ) -> Float64MultiArray:
-    """Return the weights of the hyperparameter candidates, with a label for each.
+    """Return the weights of the hyperparameter candidates, each with a label.
 
     Entry i of ``data`` belongs to ``layout.dim[i].label``, such as ``length_scale=150 signal_std=14
     noise_std=2``. Each dimension has size 1. If the belief has several kernels, the label begins
@@ -251,7 +251,7 @@ MARKS: dict[str, tuple[Colour, float]] = {
     "planned": ((0.95, 0.6, 0.1, 1.0), 3.0),
     "next": ((1.0, 0.3, 0.0, 1.0), 5.0),
 }
-"""Colour and relative width of the markers of each kind of place; later kinds lie on top."""
+"""Colour and relative width of a marker, by kind of place; later kinds are drawn on top."""
 
 _ROAD_METRES = 3.0
 """Width at which a road is drawn [m], per unit of relative width in `MARKS`."""

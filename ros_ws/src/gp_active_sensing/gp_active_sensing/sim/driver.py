@@ -87,8 +87,7 @@ def run_scenario(
         resume: continue the run in `out_dir` with the decisions of its journal. If
             `limit.expansions` is set, the result equals that of an uninterrupted run to the bit.
         on_stage: callback for the record of each stage.
-        on_home: callback that receives the plan of the drive to the end place, and the name of the
-            probe.
+        on_home: callback that receives the plan of a drive to the end place, and the probe's name.
         clock: monotonic clock for planning times [s].
 
     Returns:

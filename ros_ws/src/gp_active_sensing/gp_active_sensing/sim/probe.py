@@ -123,7 +123,7 @@ class SimulatedProbe:
 
     @property
     def seconds_to_half(self) -> float:
-        """Time until the middle of the current place [s]; past the middle, time until its end."""
+        """Time until the middle of the current place [s]; after the middle, until its end."""
         if not self._legs:
             return 0.0
         return self._seconds_to((self._legs[0].half,))

@@ -176,7 +176,7 @@ class SimulatedRobot:
     def go_to(self, place: int, planned: PlannedWay | None = None) -> None:
         """Drive to a place. A moving robot first drives to the end of its current place.
 
-        A `planned` route is used if it begins there; otherwise `way_to` computes a route.
+        A `planned` route is used if it begins at that end; otherwise `way_to` computes a route.
         """
         self._next_goal, self._planned = place, planned
         if self._probe.arrived:

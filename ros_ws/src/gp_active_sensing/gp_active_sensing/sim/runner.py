@@ -163,12 +163,13 @@ class SimulationRunner:
     Args:
         scenario: field, sensor, map and settings of the mission.
         probes: names of the probes; empty = one probe without a name; None = the scenario's names.
-        starts: starts of the first probes, see `build_players`.
+        starts: where the first probes start, see `build_players`.
         period: time between two poses [s]; None = time jumps to the next event.
         parameters: parameters of the node; they override single values of the scenario.
         driver: name of the driver in the records.
         clock: monotonic clock for planning times [s].
-        open_run: opens the run directory; a resumed run takes decisions from its journal.
+        open_run: function that opens the directory of a new or resumed run. A resumed run takes the
+            decisions that are in the directory's journal.
 
     Raises:
         ActiveSensingError: a scenario or parameters that cannot be used.

@@ -114,7 +114,7 @@ def build_world(scenario: Scenario) -> World:
 
 
 def further_sensor(scenario: Scenario, name: str, topology: Topology) -> SimulatedSensor:
-    """Return the sensor of a further quantity, with random numbers independent of other sensors."""
+    """Return the sensor of a further quantity; it has random numbers of its own."""
     each = scenario.quantities[name]
     seed = (scenario.seed << 32) + zlib.crc32(name.encode())
     truth = _under(f"quantities.{name}", lambda: build_truth(each.field, topology, seed))

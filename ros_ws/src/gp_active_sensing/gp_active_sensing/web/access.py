@@ -173,7 +173,7 @@ class Access:
         return ""
 
     def accepts(self, given: str | None) -> bool:
-        """Return True for the token; the comparison takes the same time for all texts."""
+        """Return True if `given` is the token; the comparison takes the same time for all texts."""
         if not self.token or given is None:
             return False
         return hmac.compare_digest(self.token.encode(), given.encode("utf-8", "replace"))

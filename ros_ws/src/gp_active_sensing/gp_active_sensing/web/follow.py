@@ -50,7 +50,7 @@ def stamp_of(path: Path) -> Stamp | None:
 
 
 class LineTail:
-    """Reader of a growing file; each call of `read` returns the complete lines that are new."""
+    """Reader of a growing file; each call of `read` returns the new complete lines."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

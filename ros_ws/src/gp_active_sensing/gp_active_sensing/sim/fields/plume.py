@@ -6,7 +6,8 @@ second and per metre of depth of the mixed layer:
     c(x, t) = ∫_0^A  q / (2π s(a)²)  exp(-‖x - p(t, a)‖² / (2 s(a)²))  exp(-a / lifetime)  da
     s(a)² = size² + 2 · diffusivity · a,      p(t, a) = source(t - a) + ∫_{t-a}^{t} flow(u) du
 
-Here a is the age of a puff, and A is 20 lifetimes. [Seinfeld2016, Sec. 18]
+Here a is the age of a puff, p is its centre, s is its standard deviation, and A is 20 lifetimes.
+[Seinfeld2016, Sec. 18]
 """
 
 from __future__ import annotations

@@ -311,7 +311,7 @@ class TimeSeriesField(GroundTruth):
     def at(self, seconds: float) -> FloatArray:
         """Return the (n,) values at a time of the mission [s]; read-only. O(n + k) for k slots.
 
-        Before the first slot and after the last slot, the values of that slot apply.
+        Before the first slot, the first slot's values apply; after the last slot, the last slot's.
         """
         k, after, share = self._between(seconds)
         values = np.array(self._table[k])

@@ -154,10 +154,10 @@ def _symmetric_root(correlation: FloatArray) -> _Root:
 class DriftingField(GroundTruth):
     """Field drawn from a drifting Gaussian process: ``f(t) = mean + signal_std K^(1/2) w(t)``.
 
-    ``w_j(t) = a_j cos(ω_j t) + b_j sin(ω_j t)`` with standard normal a and b, and ω_j normal with
-    standard deviation ``1 / time_scale``. At every t the field is an exact draw from the process.
-    Values at times Δt apart have the correlation ``exp(-Δt² / (2 time_scale²))``. At t = 0 the
-    field equals the constant field of the same seed.
+    Here ``w_j(t) = a_j cos(ω_j t) + b_j sin(ω_j t)``; a_j and b_j are standard normal, and ω_j is
+    normal with mean 0 and standard deviation ``1 / time_scale``. At every t the field is an exact
+    draw from the process. Values at times Δt apart have the correlation
+    ``exp(-Δt² / (2 time_scale²))``. At t = 0 the field equals the constant field of the same seed.
 
     Args:
         root: function ``w -> K^(1/2) w`` with the correlation matrix K of the places.
