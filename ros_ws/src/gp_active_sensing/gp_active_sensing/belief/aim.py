@@ -19,16 +19,16 @@ SURE = 0.95
 """A mission ends only when the probability of an acceptable map error is at least this value. In
 tests, 90 % of the actual errors were below the predicted 95 % quantile; see docs/fidelity.md."""
 FEWEST = 10
-"""Number of observed places from which a mission with an unknown scale of variances may end.
+"""To end, a mission with an unknown scale of variances needs this number of observed places.
 `not_seen` divides a map into the same number of parts."""
 _TINY = 1e-300
 _EXACT = 1e-9
-"""Lower limit of the variance of the map's squared error, relative to the square of its mean."""
+"""Lower limit of ``Var[X] / E[X]²`` for the squared error X of the map (see `assurance`)."""
 _MOST = 200
-"""Largest number of places in the covariance matrix of errors, spread evenly over the map."""
+"""Largest number of places in the covariance matrix of errors. They are spread over the map."""
 _LITTLE = 1e-4
-"""Posterior weight from which the dependence of errors is computed for a candidate λ. The errors of
-less probable candidates count as fully dependent."""
+"""The dependence of errors is computed for candidates λ with at least this posterior weight. The
+errors of other candidates count as fully dependent."""
 _FACTORS = 128
 """Number of equally probable values of the unknown variance factor in `assurance`."""
 
@@ -204,7 +204,7 @@ class AimForecast:
         return own, cross
 
     def _of(self, square: FloatArray) -> FloatArray:
-        """Return (L',) weighted means of values (L', s) at places; maxima for `WORST`."""
+        """Return the (L',) weighted means of `square` (L', s) over places; maxima for `WORST`."""
         if self._aim.of == WORST:
             return np.asarray(square.max(axis=1))
         return np.asarray(square @ self._places)

@@ -45,11 +45,11 @@ logger = logging.getLogger(__name__)
 FEWEST = 10
 """Number of observed places from which the readings select a transform."""
 _AGAIN = 1.25
-"""Factor by which the number of observed places grows until a transform is selected again."""
+"""A transform is selected again when the number of observed places has grown by this factor."""
 _ROUNDING = 1e-9
 """Readings with at most this relative standard deviation count as equal."""
 _CLEAR = 5.0
-"""Gain in log-evidence from which the belief changes its transform [nat]."""
+"""Smallest gain in log-evidence for which the belief changes its transform [nat]."""
 _FREEDOM = 2.0
 """Degrees of freedom above which the expectation of an unknown scale exists."""
 _CHUNK = 1 << 16
@@ -68,7 +68,7 @@ _LARGEST = 1e100
 class Posterior:
     """Joint posterior mean (L, m) and covariance (L, m, m) of the latent field at m locations.
 
-    All values are after the belief's transform, under each of L candidates λ, without noise.
+    The field is noise-free and after the belief's transform; L is the number of candidates λ.
     """
 
     mean: FloatArray
@@ -87,9 +87,9 @@ class Belief:
         covariance: prior covariance between locations under each λ.
         mean: prior mean of the field.
         weights: (L,) prior belief b(λ); None = uniform.
-        transform: transform of readings before conditioning; None = identity, or the transform
-            that the readings select (see `adapt`) if the scale is unknown, the mean is vague and
-            the field is constant.
+        transform: transform of readings before conditioning. None = the transform that the readings
+            select (see `adapt`) if the scale is unknown, the mean is vague and the field is
+            constant; the identity in all other cases.
         scale_known: False if covariance and noise are known up to a common factor only. The factor
             is integrated out for each λ (`prior.integrate_scale`). The mean must be known or vague.
         noise_known: False if the candidates' noise is a guess. Repeated readings of a place then
@@ -190,7 +190,7 @@ class Belief:
     def observed(self) -> BoolArray:
         """(n,) read-only mask of places that a probe has read.
 
-        With drift, the reading must still affect the belief and be younger than
+        With drift, the latest reading of a place must still affect the belief and be younger than
         `drift.forget_after`.
         """
         if self._ageing is None or not self._presence.visited.any():
@@ -237,7 +237,7 @@ class Belief:
     def level(self) -> Belief:
         """Return a belief with the same readings, in which no candidate has an amplitude slope.
 
-        Return this belief itself if it has no `amplitude_slopes`. O(L |D|³).
+        Return this belief itself if no candidate has `amplitude_slopes`. O(L |D|³).
         """
         if self.grid is None or (grid := self.grid.level()) is None:
             return self
@@ -268,7 +268,7 @@ class Belief:
         return found
 
     def place_at(self, points: FloatArray, names: Sequence[str] = ()) -> None:
-        """Set the positions of the places, which `predict_at` and readings with `off` need.
+        """Set the places' positions, for `predict_at` and for readings with `off`.
 
         Args:
             points: (n, 2) positions, or (n, 3) with heights [m].
@@ -343,8 +343,8 @@ class Belief:
         Args:
             location: place of the reading.
             value: reading in the sensor's unit.
-            noise_variance: noise variance of this reading, added to σ_n²(λ) if the scale is
-                unknown; None = σ_n²(λ).
+            noise_variance: noise variance of this reading; None = σ_n²(λ). If the scale is unknown,
+                σ_n²(λ) is added to a given variance.
             seconds: time of the reading [s], which advances the clock; no effect without drift.
             expert: True for an expert's answer, which leaves its place unobserved.
             off: distance of the reading from the place's point [m]; None = no distance. A given
@@ -619,8 +619,8 @@ class Belief:
         r"""Return a copy of this belief with a limited variance of an unknown mean.
 
         Sums of products of covariances require this limit. The variance of a vague mean is 10¹²
-        times the field's variance, so rounding would dominate the sums. The limit of the mean's
-        variance is m r, with m = `most` and the variance r of a reading. If the mean's variance,
+        times the field's variance, so rounding would dominate the sums. Let m be `most`, and r the
+        variance of a reading. The limit of the mean's variance is m r. If the mean's variance,
         averaged over the places, exceeds m r, the coefficients of the basis H get the prior
         precision :math:`I + G / (m r)` with :math:`G = H^T H / n`. Otherwise this belief itself is
         returned. The copy shares the data of this belief: do not add readings to the copy.
@@ -727,8 +727,9 @@ class Belief:
             locations: (m,) places.
 
         Returns:
-            ``s`` (L,), factor of `covariance`; ``W`` (L, R, m), reduction by the readings; ``B``
-            (L, q, m), addition by the unknown mean; and the mean (L, m).
+            ``s`` (L,), scale of the prior covariance; ``W`` (L, R, m), reduction by R
+            pseudo-readings (see `Factor`); ``B`` (L, q, m), addition by the q coefficients of an
+            unknown mean; and the mean (L, m).
         """
         locations = np.asarray(locations, dtype=np.int64)
         if self.n <= _LARGE and self._updated.chunks() is None:
@@ -900,8 +901,7 @@ class Belief:
         """Return the (L, m) noise variance of new readings; (L, 1) if equal for all readings.
 
         Args:
-            own: (m,) noise variance of each reading, after the transform; None = no variance
-                of their own.
+            own: (m,) noise variance of each reading, after the transform; None = σ_n²(λ).
         """
         noise = self.noise_variance[:, None]
         if own is None or not (self.scale_known or self._ageing is None):
@@ -944,9 +944,9 @@ class Belief:
     def floor(self, weights: FloatArray) -> PromiseBound | None:
         """Return a lower bound of the promised error that holds wherever the readings are taken.
 
-        The bound assumes as many observed places as now, with the same precisions. The result is
-        None for a map of more than `MOST_PLACES` places, with drift, after a logarithm, or while
-        the belief is not `settled`.
+        The bound assumes as many observed places as now, and readings of the same precisions. The
+        result is None for a map of more than `MOST_PLACES` places, with drift, with a logarithm as
+        transform, or while the belief is not `settled`.
         """
         if self.n > MOST_PLACES or self._ageing is not None or self.transform is not IDENTITY:
             return None

@@ -63,11 +63,11 @@ candidate ratios of axes. It returns one grid for each ratio."""
 logger = logging.getLogger(__name__)
 
 POINTS, SCALES = 6, 4
-"""Total number of length-scales that are derived from the map for all kernels, and smallest number
-for each kernel."""
+"""Numbers of length-scales that are derived from the map: `POINTS` are divided among the kernels,
+but each kernel gets at least `SCALES`."""
 _ODD = 3.0
-"""Largest factor by which all configured length-scales may be above or below the length-scales that
-fit the map. Beyond this factor, a warning is logged."""
+"""A warning is logged if all configured length-scales are more than this factor above or below the
+length-scales that fit the map."""
 
 
 def belief_on(
@@ -250,7 +250,7 @@ def _pairs(
     grids: Sequence[LengthScaleGrid],
     parts: tuple[HyperParameters, ...],
 ) -> list[tuple[LengthScaleGrid, tuple[HyperParameters, ...]]]:
-    """Return for each grid of a kernel its length-scales and its variance components.
+    """Return the length-scales and the variance components of each grid of a kernel.
 
     A kernel with an unknown amplitude gets a second grid with a long-range component, unless the
     field has drift or the map has several candidate ratios of axes.

@@ -13,8 +13,8 @@ from gp_active_sensing.types import FloatArray, IntArray, Off
 
 _LOG_2PI = math.log(2.0 * math.pi)
 _ROUNDING = 1e-14
-"""After the removal of a reading, a place counts as empty if its weight is at most this fraction of
-its weight before. The weight is the number or the precision of the place's readings."""
+"""After the removal of a reading, a place counts as empty if at most this fraction of the place's
+weight is left. The weight is the number or the precision of the place's readings."""
 _NO_STAYS = np.empty((0, 4))
 
 

@@ -32,8 +32,8 @@ logger = logging.getLogger(__name__)
 
 _LOG_2PI = math.log(2.0 * math.pi)
 _TAIL = 4
-"""Largest number of last rows that are recomputed because a place is read again. A place whose row
-is before these last rows gets a second row instead."""
+"""If a place is read again and its row is among this number of last rows of the factor, the row is
+recomputed. Otherwise, the place gets a second row."""
 _REPUBLISHED = (
     "a reading of place %d equals the previous one to the last digit: such readings count once "
     "(logged once)"
@@ -45,11 +45,11 @@ _NO_UNIT = 1e100
 _LEAST_NOISE = 1e-8
 """Smallest noise variance estimated from repeated readings, relative to the field's variance."""
 _NEGLIGIBLE = 1e-13
-"""Smallest precision of a second row (see `_TAIL`), relative to the precision of its place. A
-smaller precision counts as a rounding error."""
+"""Smallest precision of a second row (see `_TAIL`), relative to the precision of all readings of
+the place. A smaller precision counts as a rounding error."""
 _EXACT = 1e-6
-"""Smallest precision of a second row (see `_TAIL`) of a place with a replaced reading, relative to
-the precision of the place."""
+"""Limit as in `_NEGLIGIBLE`, for a place with a replaced reading. If a second row would have a
+smaller precision, all rows are recomputed instead."""
 
 
 class _Present(NamedTuple):
@@ -77,11 +77,11 @@ class Conditioning:
 
     Without `ageing`, each row of the factor represents all readings of a place. Times are ignored.
 
-    Under the forgetting kernel, each row represents the readings of a place in a slot of time. The
-    prior covariance is ``k(x, x') exp(-|t - t'| / τ)`` (`SlotCovariance`). This is the kernel
-    ``k (1 - ε)^{|t - t'| / 2}`` of [Bogunovic2016; Mauduit2025, Eq. 8] with
-    ``τ = -2 Δ / log(1 - ε)`` for steps of Δ seconds. The field returns to its prior mean with time;
-    the mean itself does not age. Rows stay valid as time passes.
+    Under the forgetting kernel, each row represents the readings of a place in a short interval of
+    time, which is called a slot. The prior covariance is ``k(x, x') exp(-|t - t'| / τ)``
+    (`SlotCovariance`). This is the kernel ``k (1 - ε)^{|t - t'| / 2}`` of [Bogunovic2016;
+    Mauduit2025, Eq. 8] with ``τ = -2 Δ / log(1 - ε)`` for steps of Δ seconds. The field returns to
+    its prior mean with time; the mean itself does not age. Rows stay valid as time passes.
 
     Under any other ageing, the noise variance v of a reading grows with its age a. It becomes
     ``v + rate² a²``, or ``v / w`` with a weight ``w(a) ≤ 1`` [Mauduit2025, Eqs. 10-12; Deng2022].
@@ -101,7 +101,7 @@ class Conditioning:
         noise_known: False if a candidate's noise is a guess. Repeated readings of a place then
             correct the noise (see `noise_estimate`), and only the average of a place updates the
             field. With ageing, the noise counts as known.
-        raw: True if values are readings before any transform. Their steps show the resolution.
+        raw: True if the added values are untransformed. Only these show the sensor's resolution.
         ageing: weights and noise of readings by age; None = readings do not age.
 
     Attributes:
@@ -153,7 +153,7 @@ class Conditioning:
         self._own = False
         """True if some readings have a variance of their own."""
         self._unit: FloatArray | None = None
-        """(L,) argument `unit` of `CollapsedReadings.collapse`; None = no such factor."""
+        """(L,) argument `unit` of `CollapsedReadings.collapse`."""
         self._least: FloatArray | None = None
         """(L,) variance that rounding adds to the average of a place, at a scale of 1."""
         self.republished = 0
@@ -407,10 +407,11 @@ class Conditioning:
         self.factor.offset = offset
 
     def averages(self, locations: IntArray) -> tuple[FloatArray, FloatArray]:
-        """Return average readings of observed places and their noise variances, both (L, m).
+        """Return the (L, m) average readings of observed places, and the averages' noise variances.
 
-        Aged readings have their current weights. Under the forgetting kernel, only the latest slot
-        of a place is used. Variances are at a scale of 1; see `scales`.
+        Each reading is weighted by its precision at its current age. Under the forgetting kernel,
+        the average includes only readings in the latest slot of a place. Variances are at a scale
+        of 1; see `scales`.
         """
         if self._ages:
             self.update()
@@ -423,7 +424,7 @@ class Conditioning:
         return mean, 1.0 / precision
 
     def _cross(self, rows: IntArray, places: IntArray) -> FloatArray:
-        """Return the (L, r, m) prior covariance of factor rows with places at the current time."""
+        """Return the (L, r, m) prior covariance of factor rows and places at the current time."""
         if self._slots is None:
             return self.covariance.between(rows, places)
         return self._slots.with_places(rows, places, self.now)
@@ -441,7 +442,7 @@ class Conditioning:
         return self.factor.solve(right, which=which)
 
     def with_prior(self, where: IntArray, which: IntArray) -> tuple[FloatArray, FloatArray]:
-        """Return the prior covariance (W, m, m) of some places, and `solved` for these places."""
+        """Return the prior covariance (W, m, m) of some places, and the result of `solved`."""
         covariance, rows = self.covariance.only(which.tolist()), self.factor.place
         if self._slots is not None:
             return covariance.between(where, where), self.solved(where, which)
@@ -720,7 +721,7 @@ class Conditioning:
         self.factor.append(places, precision, mean)
 
     def _double(self, places: IntArray) -> bool:
-        """Append second rows for `places` with the readings that their present rows do not include.
+        """Append second rows for `places`; they represent the readings that are in no present row.
 
         Returns:
             False if the precision of a place with a replaced reading has not increased enough for a

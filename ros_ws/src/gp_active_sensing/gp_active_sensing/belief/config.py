@@ -38,7 +38,7 @@ SHARES = (
 """Fractions of a reading's variance that are due to the smooth field, the independent component of
 each place, and the noise. The entries are sorted by the first fraction."""
 _COARSE = 4
-"""Number of leading entries of `SHARES` that are used for a field with drift."""
+"""A field with drift uses only this number of first entries of `SHARES`."""
 LONG = 1.0
 """Variance of the long-range component, relative to the variance of the smooth field."""
 NONE_SHARES = ((0.0, 0.95, 0.05), (0.0, 0.7, 0.3))
@@ -47,13 +47,14 @@ NONE_WEIGHT = 0.15
 """Prior weight of the kernel without spatial correlation, relative to the weight of another kernel.
 The weight is small because a few readings of a flat region favour a model without length-scales."""
 NOISE_SHARES = (0.01, 0.03, 0.12, 0.5)
-"""Candidate ratios of the noise's standard deviation to the field's, if only one is known."""
+"""Candidate ratios of the noise's standard deviation to the field's. They are used if only one of
+the two is known."""
 OWN_SHARES = (0.002, 0.05, 0.5)
-"""Candidate fractions of the field's variance that belong to the independent component of each
-place, if the noise is known."""
+"""If the noise is known, these fractions of the field's variance are candidates for the variance of
+the independent component of each place."""
 ATTRIBUTE_SHARE = 0.3
-"""Variance that all attributes explain together, relative to the variance of a reading without
-attributes."""
+"""Variance that all attributes explain together, relative to the sum of the other variances of a
+reading."""
 
 
 def parts_with(signal_std: float, noise_std: float, place_std: float = 0.0) -> HyperParameters:

@@ -17,7 +17,7 @@ from gp_active_sensing.types import BoolArray, FloatArray, IntArray, Off
 logger = logging.getLogger(__name__)
 
 _ROOM = 512
-"""Number of slots from which slots are dropped or merged."""
+"""Slots are dropped or merged only if there are this number of slots or more."""
 _EXACT = 2.0**52
 """Slot index above which each time has its own slot, because such large floats have no fraction."""
 
@@ -153,7 +153,7 @@ class DatedReadings:
         """Return a mask of `times`: True where a reading of that time affects the belief `now`.
 
         With `discard_step`, the newest reading of a probe always affects the belief, and so do the
-        later answers of experts.
+        answers of experts after this reading.
         """
         counting = self.ageing.used(times, now, self.first)
         if self.ageing.config.discard_step is not None:

@@ -119,8 +119,8 @@ NO_DRIFT = DriftConfig()
 
 
 FRACTION = 128.0
-"""Number of slots in a time constant. Weights within a slot differ by less than 2 %. Because
-it is a power of two, each restart lies exactly between two slots."""
+"""Number of slots in a time constant. Weights within a slot differ by less than 2 %. The number is
+a power of two, so that each restart lies exactly between two slots."""
 _ROUNDING = 1e-9
 """Relative tolerance of the length of a window."""
 _LEAST = 1e-30

@@ -79,7 +79,7 @@ def empirical(
 
     Each correlation uses the times at which both places were read. Missing readings may cause
     negative eigenvalues, which are raised to a small positive value. A place with constant readings
-    gets the smallest variance of all other places.
+    gets the smallest variance of the other places.
 
     Args:
         values: (T, n), NaN where missing.

@@ -236,7 +236,7 @@ _LATEST = 8
 
 
 class PredictionCache:
-    """Cache of the solves ``C⁻¹ K_D*``, with the covariance K_D* between the rows and all places.
+    """Cache of ``C⁻¹ K_D*``; K_D* is the covariance of the factor's rows and all places.
 
     A new row costs O(L R n), a full solve O(L R² n).
     """
@@ -281,7 +281,8 @@ class PredictionCache:
 
         Args:
             factor: Cholesky factors of the readings' covariance.
-            cross: function that returns the covariance (L, r, m) of r rows' places and m places.
+            cross: function that returns the covariance (L, r, n) of two arrays of places: the
+                places of r rows, and all n places of the map.
         """
         R, n = factor.rows, self._everything.size
         L = factor.C.shape[0]
@@ -307,8 +308,8 @@ class PredictionCache:
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return ``Σ W²`` and ``Wᵀ v`` (L, n) and ``Wᵀ U`` (L, n, q) for the W that `of` returns.
 
-        Rows are always added in the same order: the result is reproducible to the bit. A new
-        row costs O(L n). Arguments are as in `of`.
+        Rows are always added in the same order, so the result is reproducible to the bit. A new row
+        costs O(L n). Arguments are as in `of`.
         """
         W, R = self.of(factor, cross), factor.rows
         L, _, n = W.shape

@@ -71,7 +71,8 @@ class KernelCovariance(LocationCovariance):
     """Covariance ``s² k_i(z, z'; θ_i)`` over places with inputs z, under each candidate i.
 
     The candidates are ordered by kernel. The variance depends on the place if a kernel contains the
-    linear kernel LIN. `PlaceCovariance` adds the independent component of each place.
+    linear kernel LIN. The independent component of each place is not included; see
+    `PlaceCovariance`.
 
     Args:
         groups: the candidates of each kernel.
@@ -315,7 +316,7 @@ def _of_kernel(
 
 
 def _factors(fit: KernelFit, count: int) -> tuple[FloatArray, FloatArray]:
-    """Return the (F,) logarithms of the factors on a kernel's length-scales, and prior masses."""
+    """Return the (F,) log factors on a kernel's length-scales, and the factors' prior masses."""
     which = fit.composite.lengths_of_variation
     if not which.size or count == 1:
         return np.zeros(1), np.ones(1)

@@ -27,7 +27,7 @@ _FINE = 1.5
 _SMALL = 0.05
 """Posterior mass below which a length-scale may be replaced by a new length-scale."""
 _AGAIN = 1.25
-"""Factor by which the number of observed places grows until the candidates adapt again."""
+"""Candidates adapt again when the number of observed places has grown by this factor."""
 _SPACING, _EXTENT = 0.7, 1.0
 """Smallest initial length-scale [spacings of places] and largest one [extents of the map]."""
 _LITTLE = 0.05
@@ -42,16 +42,16 @@ _LEAST, _MOST = 0.25, 4.0
 """Smallest length-scale of a grid [spacings of places] and largest one [extents of the map].
 Smaller length-scales make places independent, and larger length-scales make the field constant."""
 SLOPE, STEEPEST = 0.35, 2
-"""Step between the slopes that the log-amplitude may have along an axis, and largest number of
-steps along all axes together. A slope of one step changes the amplitude by a factor of 3.4 over a
-map with evenly spread places."""
+"""Slopes of the log-amplitude along an axis are multiples of the step `SLOPE`. `STEEPEST` limits
+the total number of steps along all axes. A slope of one step changes the amplitude by a factor of
+3.4 over a map with evenly spread places."""
 VARYING, SLOPE_STEPS = 0.1, 1.5
 """Prior mass of a small slope, relative to the mass of a constant amplitude, and prior standard
 deviation of slopes [steps of `SLOPE`]."""
 _LONG = 0.125
-"""Extent, relative to the longest axis, above which the amplitude may change along an axis."""
+"""The amplitude changes only along axes that are longer than this fraction of the longest axis."""
 _BOTH_ENDS = 0.9
-"""Fraction of an axis that the read places must span before the amplitude may change along it."""
+"""The amplitude changes along an axis only if the read places span this fraction of the axis."""
 _LEADING = 0.15
 """Posterior weight from which a kernel gets candidates with a changing amplitude."""
 
@@ -139,9 +139,9 @@ def _listed(points: Sequence[float]) -> str:
 
 
 RATIOS = (0.25, 1.0, 4.0)
-"""Candidate ratios of the length-scale along z to the length-scale along x and y. Their unit is
-the ratio of the map's vertical to its horizontal steps. A mixture of two candidates also gives good
-predictions for fields with a ratio between theirs."""
+"""Candidate ratios of the length-scale along z to the length-scale along x and y. A ratio of 1
+means the ratio of vertical to horizontal distances between neighbouring places. A mixture of two
+candidates also gives good predictions for fields with a ratio between theirs."""
 
 
 def axis_ratios(features: FloatArray, names: Sequence[str]) -> tuple[float, ...]:
@@ -179,8 +179,8 @@ def default_grid(
 ) -> LengthScaleGrid:
     """Return a log-spaced grid of length-scales from the spacing of places to the map's extent.
 
-    The spacing is the median length of links, because the nearest place on a road may be the
-    opposite direction of the same segment.
+    The spacing is the median length of links. The nearest place is not used with links, because on
+    a road it may be the opposite direction of the same segment.
 
     Args:
         features: (n, p) features of the places.
@@ -209,7 +209,7 @@ def default_grid(
 
 
 def _steps(scaled: FloatArray, links: Links | None) -> FloatArray:
-    """Return the distances between linked places; without links, those to the nearest places."""
+    """Return the lengths of all links; without links, the distances to the nearest places."""
     if links is None or not links.metres.size:
         from scipy.spatial import cKDTree  # here, since it is slow to import
 
@@ -283,8 +283,8 @@ class KernelGrid:
 
         A kernel with enough posterior weight adapts its length-scales. Its `parts` with much weight
         get neighbours from the `ladder`. Parts with a negligible weight are removed. If `tilts` is
-        True, the grid gets copies of the most probable part with an amplitude that changes along
-        the `axes`.
+        True, the grid gets copies of the most probable part, in which the slope of the amplitude
+        along one of the `axes` is changed.
 
         Args:
             weights: (L,) posterior weights of this grid's candidates; the sum may be below 1.
@@ -341,7 +341,7 @@ def _level(part: HyperParameters) -> HyperParameters:
 
 
 def _tilted(part: HyperParameters, axes: Sequence[bool]) -> list[HyperParameters]:
-    """Return copies of `part` with the amplitude's slope one step up or down along one axis."""
+    """Return copies of `part`; in each, the slope along one axis is one step larger or smaller."""
     found = []
     now = part.amplitude_slopes or (0.0,) * len(axes)
     for axis in np.flatnonzero(axes).tolist():

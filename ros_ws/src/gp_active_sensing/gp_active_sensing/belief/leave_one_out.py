@@ -226,7 +226,7 @@ class PlacePredictability:
 
     @classmethod
     def of_record(cls, record: Mapping[str, Any]) -> PlacePredictability:
-        """Return the predictability in the record of a stage; without one, the initial value."""
+        """Return the predictability stored in `record`; without an entry, the initial value."""
         share = record.get("explained")
         return cls(None if share is None else float(share), int(record.get("explained_places", 0)))
 

@@ -43,8 +43,8 @@ from gp_active_sensing.types import BoolArray, FloatArray, IntArray
 AUTO = "auto"
 """Value of `link` for a link to the main quantity, if both quantities can be linked."""
 SHARES = (0.0, 1.0, 10.0)
-"""Candidate values of the variance that the link explains, relative to the rest of the sparse
-quantity's variance."""
+"""Candidate values of the variance that the link explains, relative to the variance of the
+independent field r_B (see the module)."""
 _PRIOR = np.array([0.8, 0.1, 0.1])
 """Prior weights of `SHARES`. The absence of a link has a large weight, because a few readings of
 unrelated fields may agree by chance."""
@@ -53,10 +53,10 @@ _CANDIDATES = 4
 _MOST = 300
 """Largest number of inducing places for the covariance of the dense quantity."""
 _GROWTH = 1.1
-"""Factor by which the dense quantity's number of observed places grows until a link is renewed."""
+"""A link is renewed when the dense quantity's number of observed places grows by this factor."""
 _DENSER = 1.25
-"""Ratio of the dense quantity's number of observed places to the sparse quantity's number,
-from which a link is made."""
+"""A link requires that the dense quantity has at least this factor times as many observed places as
+the sparse quantity."""
 _LEAST = 3
 """Number of observed places of the sparse quantity from which a link is made. The first two
 readings only determine the mean and the scale."""
@@ -124,7 +124,7 @@ def link_of(source: Belief) -> Link:
 class LinkedCovariance:
     """Covariance ``K_r + s_c² (a aᵀ + C / s_A²)`` of a sparse quantity; see the module.
 
-    Each candidate λ of K_r is combined with each of `SHARES`.
+    Each candidate λ of K_r is combined with each of `SHARES`; L' of the combinations are used.
 
     Args:
         rest: K_r under L candidates λ.

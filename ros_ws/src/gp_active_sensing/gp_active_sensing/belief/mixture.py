@@ -14,8 +14,9 @@ from gp_active_sensing.belief.prior import IDENTITY, Transform
 from gp_active_sensing.types import BoolArray, FloatArray, IntArray
 
 WIDEST, FAR = 2.0, 4.0
-"""Largest variance of a component after a logarithm, relative to the mixture's variance. Largest
-excess of its mean over the mixture's mean, relative to the mixture's standard deviation."""
+"""Limits for a component after a logarithm: the largest variance, relative to the mixture's
+variance, and the largest excess of the mean over the mixture's mean, relative to the mixture's
+standard deviation."""
 _NEGLIGIBLE = 1e-10
 """Largest total weight of the components that are left out of a distribution function."""
 _CLOSE = 1e-9
@@ -96,7 +97,7 @@ class Mixture:
 def _quantile(
     weights: FloatArray, mean: FloatArray, deviation: FloatArray, probability: float
 ) -> FloatArray:
-    """Return (m,) quantiles of mixtures of weights (k,), means and standard deviations (k, m)."""
+    """Return (m,) quantiles of m mixtures: weights (k,), means and standard deviations (k, m)."""
     goal = float(ndtri(probability))
     own = mean + goal * deviation
     low, high = own.min(axis=0), own.max(axis=0)

@@ -225,8 +225,8 @@ _NEAREST = 4
 _ABOVE = 2
 """Largest total number of places above and below a place that determine its vertical slope."""
 _STEEP = 2.0
-"""A horizontal step between places has at least this ratio of horizontal to vertical distance. A
-vertical step has at least this ratio of vertical to horizontal distance. Unit: map steps."""
+"""A step between places is horizontal if its horizontal part is at least this factor times its
+vertical part. It is vertical in the opposite case. Both parts are relative to the map's spacing."""
 
 
 class Steepness:
@@ -273,10 +273,11 @@ class Steepness:
         return found
 
     def _in_space(self, covariance: LocationCovariance, place: int) -> FloatArray:
-        """Return the (2, L) squared horizontal and vertical slopes, from steps to nearest places.
+        """Return the (2, L) squared horizontal and vertical slopes at a place.
 
-        If there are horizontal and vertical steps, both slopes are fitted by least squares.
-        Otherwise the ratio of the two slopes follows from the ratio of the length-scales.
+        They follow from the field's expected differences to the nearest places (steps). If there
+        are horizontal and vertical steps, both slopes are fitted by least squares. Otherwise the
+        ratio of the two slopes follows from the ratio of the length-scales.
         """
         offsets = self.points - self.points[place]
         across, up = np.hypot(offsets[:, 0], offsets[:, 1]), np.abs(offsets[:, 2])

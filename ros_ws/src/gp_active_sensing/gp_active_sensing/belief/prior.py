@@ -156,8 +156,8 @@ class HyperParameters:
             `place_covariance.LongCovariance`.
         long_scales: length-scales of that component: one for all features or one per feature.
         amplitude_slopes: (p,) slopes of the smooth component's log-amplitude, per standard
-            deviation of each feature; () = constant amplitude. `signal_std` is then a root mean
-            square.
+            deviation of each feature; () = constant amplitude. With slopes, `signal_std` is a root
+            mean square over the places.
     """
 
     length_scales: tuple[float, ...]
@@ -207,7 +207,7 @@ class Points:
         features: (m, p) features of the points; None = features are not coordinates.
         of_nearest: (m, p) features of the nearest places; None = features are not coordinates.
         around: (m, k) places whose independent components affect each point.
-        shares: (m, k) weights of these components at the point, 0 … 1.
+        shares: (m, k) weights of these components at each point, 0 … 1.
     """
 
     positions: FloatArray
@@ -391,7 +391,7 @@ class _Amplitude:
 
 
 class JoinedCovariance(LocationCovariance):
-    """Covariance with the candidates of all `parts`, which are over the same places.
+    """Covariance with the candidates of all `parts`. All parts have the same places.
 
     Raises:
         ValueError: there is no covariance, or the numbers of places differ.
@@ -521,7 +521,7 @@ def noise_estimate(
 
 
 _FLOOR = 1e-24
-"""Lower limit of the mean square of the residuals, relative to that of the readings."""
+"""Lower limit of the residuals' mean square, relative to the readings' mean square."""
 
 
 class ScaledEvidence(NamedTuple):

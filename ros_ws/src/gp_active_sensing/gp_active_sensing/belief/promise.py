@@ -89,9 +89,9 @@ class PromiseBound(NamedTuple):
 def floor_of(data: Conditioning, belief: FloatArray, weights: FloatArray) -> PromiseBound:
     """Return a lower bound of the promised error that holds wherever the readings are taken.
 
-    The bound assumes as many observed places as now, with the same precisions. `belief` (L,) and
-    `weights` (n,) are the weights of the candidates λ and of the places. Call `data.update` first.
-    O(L n³), in blocks of bounded size.
+    The bound assumes as many observed places as now, and readings of the same precisions. `belief`
+    (L,) and `weights` (n,) are the weights of the candidates λ and of the places. Call
+    `data.update` first. O(L n³), in blocks of bounded size.
     """
     counted = np.flatnonzero(weights)
     shares = weights[counted] / weights.sum()

@@ -19,10 +19,10 @@ _EXACT = 4e-7
 _APART = 10.0
 """Smallest step that is detected, in multiples of the rounding error of the largest reading."""
 _FEW = 8
-"""A step above 1 or outside of `_DECIMAL` is detected from this number of different values on."""
+"""A step above 1 or outside of `_DECIMAL` is detected only with this number of different values."""
 _LEAST = 3
-"""Number of different values from which a step of at most 1 in `_DECIMAL` is detected. If the
-readings have fewer different values, all of them must be multiples of the step."""
+"""A step of at most 1 in `_DECIMAL` is detected if at least this number of different values are
+multiples of the step. If there are fewer different values, all must be multiples."""
 _MANY = 256
 """Largest number of different values that are counted."""
 
@@ -36,7 +36,7 @@ class Resolution:
 
     def __init__(self, *, used: bool = True) -> None:
         self.used = used
-        """True if the added values are readings before any transform."""
+        """False if the added values are logarithms of readings."""
         self._counts: dict[float, int] = {}
         self._step: float | None = 0.0
 

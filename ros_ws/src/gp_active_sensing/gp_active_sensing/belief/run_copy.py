@@ -27,7 +27,7 @@ def model_path(config: BeliefConfig, run_dir: Path | None = None) -> Path:
     A copy is ignored if its checksum differs from `config.model_mark`.
 
     Raises:
-        ConfigError: the file does not exist.
+        ConfigError: there is no copy to use, and the configured file does not exist.
     """
     copy = None if run_dir is None else run_dir / MODEL
     own = copy is not None and copy.is_file()
@@ -51,7 +51,7 @@ def with_mark(config: BeliefConfig, run_dir: Path | None = None) -> BeliefConfig
     """Return the configuration with the checksum of its model file, if it has a model.
 
     Raises:
-        ConfigError: the file does not exist, or its checksum differs from the configured one.
+        ConfigError: there is no model file, or its checksum differs from `config.model_mark`.
     """
     if config.model is None:
         return config
@@ -70,8 +70,8 @@ def with_mark(config: BeliefConfig, run_dir: Path | None = None) -> BeliefConfig
 def as_begun(config: BeliefConfig, stored: Mapping[str, Any], run_dir: Path) -> BeliefConfig:
     """Return the configuration for continuing a run with its original model.
 
-    If the file was moved or rewritten, the copy of the model in `run_dir` is used. A file whose
-    name and content both differ counts as a changed configuration. `stored` is the section
+    If the file was moved or rewritten, the copy of the model in `run_dir` is used. A file with
+    another name and another content counts as a changed configuration. `stored` is the section
     `belief` of the run's configuration.
 
     Raises:
@@ -94,7 +94,7 @@ def keep_model(config: BeliefConfig, run_dir: Path) -> None:
     """Copy the model to a run directory; keep an existing copy of the same model.
 
     Raises:
-        ConfigError: the file does not exist.
+        ConfigError: the configured file does not exist or cannot be read.
         RunError: the copy cannot be written.
     """
     if config.model is None:

@@ -10,7 +10,7 @@ from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.types import MEAN, OF, Aim, Budget, PlanLimit
 
 START = "start"
-"""Value of `end` that means the first place of the probe, if no place has this name."""
+"""Value of `end` for the first place of the probe, unless a place has this name."""
 
 
 @dataclass(frozen=True)

@@ -116,7 +116,7 @@ class LimitsConfig:
 
 
 def check_limits(topology: Topology) -> None:
-    """Raise ConfigError if the map has no moves, because drives then cross unknown places."""
+    """Raise ConfigError for a map without links: it is unknown which places a drive crosses."""
     if topology.free or not isinstance(topology, GraphTopology):
         msg = (
             f"limits: map {topology.name!r} has places and no moves between them, so nothing says "

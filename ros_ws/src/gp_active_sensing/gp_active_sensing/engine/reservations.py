@@ -27,7 +27,7 @@ class BudgetReservations:
         self._ways: dict[str, tuple[str, tuple[int, ...]]] = {}
         """For each probe, the quantity and the route of its newest plan that has a waypoint."""
         self._due: dict[str, Visit] = {}
-        """For each probe, the observed goal that will get another reading, if there is one."""
+        """For each probe that will read an observed goal again, the quantity and this goal."""
 
     def copy(self) -> BudgetReservations:
         """Return an independent copy."""
@@ -77,12 +77,12 @@ class BudgetReservations:
             del self._due[probe]
 
     def kept(self, observed: Observed, set_aside: Collection[int]) -> set[Visit]:
-        """Return the reserved readings."""
+        """Return the reserved readings at places that are not `set_aside`."""
         ways = {(quantity, place) for quantity, way in self._ways.values() for place in way}
         return self._open(ways, observed, set_aside)
 
     def goals(self, observed: Observed, set_aside: Collection[int]) -> set[Visit]:
-        """Return the reserved readings at goals."""
+        """Return the reserved readings at goals that are not `set_aside`."""
         ends = {(quantity, way[-1]) for quantity, way in self._ways.values() if way}
         return self._open(ends, observed, set_aside)
 

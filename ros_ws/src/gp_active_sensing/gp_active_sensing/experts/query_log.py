@@ -72,7 +72,7 @@ class QueryLog:
         return self.begun is not None
 
     def begin(self, places: Sequence[int], seconds: float) -> None:
-        """Record a question. If it has no places, the decision does not wait for answers."""
+        """Record a question; if `places` is empty, the decision does not wait for answers."""
         self.begun = seconds
         self.places = self.missing = tuple(dict.fromkeys(int(place) for place in places))
         if self.places:

@@ -1,9 +1,9 @@
 """File of a belief over kernels: arrays and a JSON header in one .npz, without executable content.
 
 Any program can read the file with ``numpy.load(path, allow_pickle=False)``. The entry ``header`` is
-text in UTF-8. A reader first checks the format and the version, which every later version keeps in
-its header. Then it checks the sizes before it allocates memory. Finally it checks the digest,
-shapes, numbers and settings.
+text in UTF-8. A reader first checks the format and the version; these two entries stay in all later
+versions of the header. Then it checks the sizes before it allocates memory. Finally it checks the
+digest, shapes, numbers and settings.
 """
 
 from __future__ import annotations

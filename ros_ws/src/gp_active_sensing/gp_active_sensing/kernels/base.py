@@ -87,7 +87,7 @@ class Expression:
         Args:
             leaves: value of every leaf, left to right.
             variances: variance of every term, left to right.
-            factor: True if the expression is a factor; a factor has a variance only if it is a sum.
+            factor: True for a factor of a product. A factor has variances only if it is a sum.
         """
         raise NotImplementedError
 

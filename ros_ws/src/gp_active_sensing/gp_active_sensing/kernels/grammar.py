@@ -48,7 +48,7 @@ def check_size(expression: Expression) -> None:
 
 
 def base_kernel(name: str) -> BaseKernel:
-    """Return the base kernel of a name, in small or capital letters. Raises ConfigError."""
+    """Return the base kernel called `name`, ignoring case. Raise ConfigError if there is none."""
     if name.lower() not in _KERNELS:
         hint = suggest(name.lower(), _KERNELS)
         msg = f"unknown base kernel {name!r}.{hint} Known: {', '.join(_KERNELS)}"
