@@ -38,8 +38,9 @@ class ExperimentConfig:
     )
     policies: dict[str, Any] = param(  # noqa: RUF009
         {},
-        help="policy and parameters of each label, as in a scenario. `name` may be left out if the "
-        "label is the name. Empty = the scenario's own policy",
+        help="policies to compare: a mapping from a label of your choice to the name and "
+        "parameters of a policy, as in a scenario. `name` may be left out if the label is the "
+        "name. Empty = the scenario's own policy",
     )
     configurations: dict[str, Any] = param(  # noqa: RUF009
         {},

@@ -149,11 +149,11 @@ class BeliefConfig:
     kernel: str | tuple[str, ...] | None = param(
         None,
         help="covariance function. It depends on the features, on the road graph (graph_matern…) "
-        "or on earlier readings (empirical, with history). none = no spatial correlation. A list "
-        "has equally probable candidates; if length_scales is not given, the candidate `none` has "
-        f"{NONE_WEIGHT:g} times the probability of another. "
-        f"null = {', '.join(ROAD_KERNELS)} on roads, "
-        f"{', '.join(PLANE_KERNELS)} elsewhere, {GIVEN} with length_scales",
+        "or on earlier readings (empirical, with history). none = no spatial correlation. The "
+        "candidates of a list are equally probable. If length_scales is not given, however, `none` "
+        f"is {NONE_WEIGHT:g} times as probable as each other candidate. null = {GIVEN} if "
+        f"length_scales is given, otherwise {', '.join(ROAD_KERNELS)} on roads and "
+        f"{', '.join(PLANE_KERNELS)} elsewhere",
         min_items=1,
     )
     model: str | None = param(
@@ -210,8 +210,8 @@ class BeliefConfig:
     )
     attributes: tuple[str, ...] | None = param(
         None,
-        help="columns of the map on which the mean may depend linearly, with small slopes: "
-        "length, lanes, speed_limit, class or others. null = all of them, or none if "
+        help="columns of the map, such as length, lanes, speed_limit or class, on which the mean "
+        "may depend linearly. Small slopes are assumed. null = all of them, or none if "
         "length_scales are given or the mean is linear. [] = none",
     )
     mean_value: float = param(

@@ -76,9 +76,9 @@ class DriftConfig:
     )
     discard_step: float | None = param(
         None,
-        help="injection: length of a step. At step t after the first reading, a reading is "
-        "dropped if the growth of its noise variance exceeds log t. The newest reading is never "
-        "dropped",
+        help="injection: length of a step, for dropping old readings. t steps after the first "
+        "reading, a reading is dropped if the growth of its noise variance exceeds log t. The "
+        "newest reading is never dropped",
         unit="s",
         above=0.0,
     )

@@ -96,8 +96,8 @@ class ExpertConfig(AnswersConfig):
     )
     delay: float = param(
         0.0,
-        help="time from the question to the answer, or of a second probe from its reading. An "
-        "answer gives the value that the field had at the beginning of the delay",
+        help="time from the question to the answer. probe: time from the second probe's reading "
+        "to its answer. An answer gives the value that the field had at the beginning of the delay",
         unit="s",
         low=0.0,
     )

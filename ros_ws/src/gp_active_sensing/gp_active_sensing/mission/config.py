@@ -141,8 +141,8 @@ class MissionConfig:
     )
     wait_for_absent: float = param(
         600.0,
-        help="longest time that idle probes wait for a lost probe, if this probe still has budget "
-        "and places to visit. Then the mission ends. 0 = idle probes do not wait",
+        help="longest time that idle probes wait for a lost probe that still has budget and "
+        "places to visit. After this time the mission ends. 0 = idle probes do not wait",
         unit="s",
         low=0.0,
     )
@@ -219,8 +219,8 @@ class WaypointConfig:
         1,
         help="number of waypoints that are given in advance. 1 = the next waypoint is sent when a "
         "place is read. 2 or more, for robots that need not stop: the next waypoint is sent when "
-        "the probe is within mission.arrival_radius of its waypoint. Topic next_path (with "
-        "navigate: action, a goal of NavigateThroughPoses) then has this number of places",
+        "the probe is within mission.arrival_radius of its waypoint. Topic next_path has these "
+        "waypoints. If navigate is action, they are sent as a goal of NavigateThroughPoses",
         low=1,
         high=50,
     )

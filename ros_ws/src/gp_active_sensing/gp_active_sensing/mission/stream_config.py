@@ -56,9 +56,9 @@ class StreamConfig:
     )
     catch_up: bool = param(
         False,
-        help="true = receive messages that a publisher (reliable, transient local) sent while the "
-        "node was down. Other publishers are then not received. pose.history must cover the time "
-        "that the node was down",
+        help="receive messages that a publisher (reliable, transient local) sent while the node "
+        "was down. Messages of other publishers are then not received. pose.history must cover "
+        "that time",
     )
 
 
@@ -227,8 +227,8 @@ class PoseConfig(StreamConfig):
     child_frame: str = param(
         "base_link",
         help="pose.type tf: frame of the sensor. With several probes the name of the probe "
-        "precedes the frame, such as probe_1/base_link. Other pose types, if reading.mount_from "
-        "is tf: frame whose pose is published, used when the message names none",
+        "precedes the frame, such as probe_1/base_link. Other pose types: frame whose pose the "
+        "topic gives. It is used only if reading.mount_from is tf and the message names no frame",
     )
     covariance: str = param(
         "use",
@@ -277,9 +277,9 @@ class PoseConfig(StreamConfig):
     )
     off_map: float | None = param(
         None,
-        help="largest distance of a probe that is on the map from the map's area or nearest road. "
-        "After 3 s at a larger distance the probe is off the map (see mission.off_map). Unset = "
-        "the distance between neighbouring places, 30 m on roads",
+        help="distance from the map's area, or from the nearest road, up to which a probe is on "
+        "the map. A probe that is farther away for 3 s is off the map (see mission.off_map). "
+        "Unset = the distance between neighbouring places, 30 m on roads",
         unit="m",
         above=0.0,
     )

@@ -60,9 +60,9 @@ class SimulatorConfig:
     )
     starts: tuple[str, ...] = param(
         (),
-        help="start places of the first probes, or the word random. A probe without a start place "
-        "in this list starts as in the scenario if it is the first probe; otherwise its start is "
-        "drawn by the seed",
+        help="start places of the probes, in the order of the probes, or the word random. If the "
+        "list is shorter, the other starts are drawn by the seed. Empty = the first probe starts "
+        "as in the scenario",
     )
     silent: str = param(
         "",

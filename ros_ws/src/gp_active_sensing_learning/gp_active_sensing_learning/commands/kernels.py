@@ -92,7 +92,8 @@ _OPTIONS = (
     click.option(
         "--kernels",
         metavar="SET",
-        help="Learn a belief over kernels: k144, k12, level2, base, or names such as SE+PER,LIN×RQ",
+        help="Learn a belief over a set of kernels: base, level2, k12 or k144 (12 or 144 kernels), "
+        "or names such as SE+PER,LIN×RQ.",
     ),
     click.option(
         "--inputs",

@@ -34,7 +34,12 @@ class VbksConfig:
         low=1,
     )
     iterations: int = param(2000, help="largest number of steps in each stage", low=1)
-    rate: float = param(0.02, help="step of Adam for logarithms and scaled inputs", above=0.0)
+    rate: float = param(
+        0.02,
+        help="step size of Adam, for the logarithms of the hyperparameters "
+        "and for the scaled inducing inputs",
+        above=0.0,
+    )
     hyperparameters: str = param(
         "full",
         help="distribution q(θ) of the hyperparameters: full = a Gaussian with full covariance; "

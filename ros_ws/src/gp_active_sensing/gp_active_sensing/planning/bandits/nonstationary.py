@@ -97,7 +97,7 @@ class ForgettingUcb(Stepwise, GpUcb):
 
 @dataclass(frozen=True)
 class TvGpUcb(ForgettingUcb):
-    """As gp_ucb, for a field in whose variance a fraction ε is new after each step.
+    """As gp_ucb, for a field that changes: each step replaces a fraction ε of its variance.
 
     The kernel is ``k(x, x') (1 - ε)^(|t - t'| / 2)``, with t in steps. After each step the field f
     becomes ``√(1-ε) f + √ε g``, where g is an independent field with the same prior.

@@ -70,8 +70,8 @@ class FieldConfig:
     unit: str = param("", help="unit of the field's values, for reports")
     kernel: str = param(
         "se",
-        help="covariance function of the draw (gp): of the features, or graph_matern32 = of the "
-        "road graph",
+        help="covariance function of the draw (gp). graph_matern32 depends on the road graph, all "
+        "others on the features",
     )
     length_scale: float | tuple[float, ...] | None = param(
         None,
@@ -116,9 +116,9 @@ class FieldConfig:
     )
     between: str = param(
         "step",
-        help="value between two slots (table): step = the value of the slot; linear = "
-        "interpolated between the middles of two slots or, if time_column is set, between two "
-        "lines",
+        help="change of the values from slot to slot (table): step = constant within a slot; "
+        "linear = interpolated between the middles of the slots. If time_column is set, linear "
+        "interpolates between lines",
         choices=("step", "linear"),
     )
     start_time: float | None = param(
