@@ -183,9 +183,9 @@ class _Builder:
         built = self.built
         if built is None and not config.map.topic:
             built = build_settled(config.map)
-        file = getattr(config.map, "file", "")
-        if file and is_shipped(find_map(file)):
-            logger.info("map %s ships with the package: %s", file, find_map(file))
+            file = getattr(config.map, "file", "")
+            if file and is_shipped(path := find_map(file)):
+                logger.info("map %s ships with the package: %s", file, path)
         policy = build_policy(config.policy)
         with contextlib.ExitStack() as undo:  # the node may be configured again after a failure
             run, events, earlier = self._open(undo, resume=resume)

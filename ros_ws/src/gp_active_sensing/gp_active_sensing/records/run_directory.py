@@ -363,7 +363,8 @@ def check_single(folder: Path) -> None:
             policy = config.get("policy")
             name = policy.get("name") if isinstance(policy, Mapping) else policy
             when = datetime.fromtimestamp(seconds, timezone.utc)
-            what = one_line(f"{config.get('name') or 'mission'} with {name or 'tour'}")
+            chosen = f" with {name}" if name else ""
+            what = one_line(f"{config.get('name') or 'mission'}{chosen}")
             lines.append(f"  {path.parent}  {what}, begun {when:%Y-%m-%d %H:%M} UTC")
     if len(runs) > _MOST_LISTED:
         lines.append(f"  and {len(runs) - _MOST_LISTED} more")

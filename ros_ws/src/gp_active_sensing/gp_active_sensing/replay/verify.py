@@ -204,7 +204,7 @@ class ReproducibilityCheck:
         self._recorded: list[Line] = []
         self._replayed: list[Line] = []
         self._offset = self._latest = 0.0
-        """Offset that restarts add to recorded times [s], and latest time with this offset [s]."""
+        """Offset of recorded times after restarts [s], and the latest time including it [s]."""
         self._job: DecisionRequest | None = None
         self._query: ExpertRequest | None = None
         self.parts = parts

@@ -188,7 +188,7 @@ _NEAREST, _FARTHEST = 0.01, 1e6
 HAIR = 1e-6
 """A point this close to the edge of its cell also touches the neighbouring cell [cells]."""
 _SIDES = HAIR * np.array([(1.0, 1.0), (1.0, -1.0), (-1.0, 1.0), (-1.0, -1.0)])
-"""Offsets [cells] of the four points that are tested to find all cells that a point touches."""
+"""Offsets [cells] of four test points. Their cells are all cells that a point touches."""
 _AT_ONCE = 1 << 21
 """Largest number of cells that are looked up in one step."""
 

@@ -4,8 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.mission import changes
+from gp_active_sensing.mission.config import ActiveSensingConfig
+from gp_active_sensing.mission.factory import build_parts
 from gp_active_sensing.mission.inbox import RawReading
 from gp_active_sensing.mission.names import LONGEST_NAME, MOST_PROBES, numbered, probe_names
 from gp_active_sensing.mission.poses import Pose
@@ -319,3 +322,10 @@ def test_a_mission_waits_for_one_that_is_away_with_budget_left(wait: float) -> N
     assert again.mission.alarms == ()
     until_over(again, "b", 200)
     assert again.loop.belief.observed.sum() > read
+
+
+def test_a_map_that_is_built_already_needs_no_file() -> None:
+    team = begun()
+    config = from_mapping(ActiveSensingConfig, team.config | {"map": {"file": "absent.geojson"}})
+    parts = build_parts(config, None, topology=team.loop.topology, settled=config.map)
+    assert parts.mission.loop.topology is team.loop.topology
