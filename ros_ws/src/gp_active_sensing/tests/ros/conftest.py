@@ -9,7 +9,7 @@ import os
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ import pytest
 
 from tests.waiting import LIMIT, wait_until
 
-__all__ = ["LOOPBACK", "Ros", "domain_id", "ros", "wait_active", "wait_said", "wait_until"]
+__all__ = ["LOOPBACK", "Ros", "domain_id", "ros", "wait_active", "wait_until"]
 
 if importlib.util.find_spec("rclpy") is None:
     plain = {
@@ -82,16 +82,22 @@ def wait_active(node: Any) -> None:
     wait_until(lambda: node.is_active, f"{node.get_name()} to be active")
 
 
-def wait_said(capfd: pytest.CaptureFixture[str], *texts: str) -> str:
-    log = ""
+@pytest.fixture
+def wait_said(capfd: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """Give a function that waits until the log of this test has some texts, and returns the log.
 
-    def said() -> bool:
-        nonlocal log
-        log += capfd.readouterr().err
-        return all(text in log for text in texts)
+    It reads the file behind `capfd` in place: `readouterr` loses what a thread writes between its
+    read and its truncation of that file.
+    """
 
-    wait_until(said, f"{texts} in the log")
-    return log
+    def log() -> str:
+        return os.pread(2, os.fstat(2).st_size, 0).decode(errors="replace")
+
+    def wait(*texts: str) -> str:
+        wait_until(lambda: all(text in log() for text in texts), f"{texts} in the log")
+        return log()
+
+    return wait
 
 
 class Ros:
@@ -129,6 +135,22 @@ class Ros:
         messages: list[Any] = []
         self.node("listener").create_subscription(kind, topic, messages.append, profile)
         return messages
+
+    def match(self, *publishers: Any) -> None:
+        """Wait until publishers and subscribers have found each other.
+
+        A subscriber that has not found its publisher yet drops what comes, reliable or not.
+        """
+        for publisher in publishers:
+            topic = publisher.topic_name
+            wait_until(publisher.get_subscription_count, f"a subscriber of {topic}")
+            count = sum(p.topic_name == topic for node in self.nodes for p in node.publishers)
+            here = [s for n in self.nodes for s in n.subscriptions if s.topic_name == topic]
+            for subscriber in here:
+                wait_until(
+                    lambda s=subscriber, n=count: s.get_publisher_count() >= n,
+                    f"{count} publishers of {topic}",
+                )
 
     def call(self, client: Any, request: Any) -> Any:
         assert client.wait_for_service(timeout_sec=LIMIT), "the service is not there"

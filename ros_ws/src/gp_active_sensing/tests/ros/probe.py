@@ -83,13 +83,7 @@ class Probe:
         self._clients: dict[str, Any] = {}
 
     def connect(self) -> Probe:
-        """Wait until both sides have found each other: else a subscriber drops what comes."""
-        for publisher in (self.poses, self.readings):
-            topic = publisher.topic_name
-            wait_until(publisher.get_subscription_count, f"a subscriber of {topic}")
-            every = [s for node in self.ros.nodes for s in node.subscriptions]
-            for subscriber in [s for s in every if s.topic_name == topic]:
-                wait_until(subscriber.get_publisher_count, f"a publisher of {topic}")
+        self.ros.match(self.poses, self.readings)
         return self
 
     def now_ns(self) -> int:

@@ -6,6 +6,7 @@ import json
 import math
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ from visualization_msgs.msg import MarkerArray
 from gp_active_sensing.ros import diagnostics, qos
 from gp_active_sensing.ros.environment import REFUSED
 from tests.journals import events_of, records_of
-from tests.ros.conftest import Ros, wait_said, wait_until
+from tests.ros.conftest import Ros, wait_until
 from tests.ros.probe import Probe, sensing, started
 from tests.ros.reports import check_command_reports
 from tests.ros.test_node_base import Lifecycle
@@ -94,23 +95,23 @@ def test_a_late_joiner_gets_the_waypoint(ros: Ros) -> None:
 
 
 def test_incompatible_quality_of_service_is_reported(
-    ros: Ros, capfd: pytest.CaptureFixture[str]
+    ros: Ros, wait_said: Callable[..., str]
 ) -> None:
     _, probe = started(ros)
     ros.hear(MarkerArray, "active_sensing/probes", qos.latched())
     probe.wait_value("qos_~/probes: DURABILITY", "1")
-    assert "make the subscriber volatile" in capfd.readouterr().err
+    wait_said("make the subscriber volatile")
 
 
 def test_topics_nobody_publishes_are_named(
-    ros: Ros, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ros: Ros, wait_said: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(diagnostics, "GRACE_SECONDS", 0.0)
     sensing(ros)
-    wait_said(capfd, "topic /pose: nobody", "topic /reading: nobody")
+    wait_said("topic /pose: nobody", "topic /reading: nobody")
 
 
-def test_a_topic_of_another_type_is_explained(ros: Ros, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_topic_of_another_type_is_explained(ros: Ros, wait_said: Callable[..., str]) -> None:
     publish = (
         "import rclpy, std_msgs.msg as m; rclpy.init(); node = rclpy.create_node('other');"
         "p = node.create_publisher(m.Float64, 'reading', 10); input()"
@@ -119,17 +120,17 @@ def test_a_topic_of_another_type_is_explained(ros: Ros, capfd: pytest.CaptureFix
         tester = ros.node()
         wait_until(lambda: tester.count_publishers("reading"), "the publisher")
         sensing(ros)
-        wait_said(capfd, "published as std_msgs/msg/Float64, expected sensor_msgs/msg/Temperature")
+        wait_said("published as std_msgs/msg/Float64, expected sensor_msgs/msg/Temperature")
         other.communicate(b"\n", timeout=LIMIT)
 
 
 def test_a_pose_topic_that_falls_silent_is_named(
-    ros: Ros, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ros: Ros, wait_said: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("gp_active_sensing.ros.qos.SILENCE_SECONDS", 0.2)
     _, probe = started(ros)
     probe.reading(5.0)
-    wait_said(capfd, "waiting for topic /pose (silent for")
+    wait_said("waiting for topic /pose (silent for")
     wait_until(
         lambda: float(probe.values.get("seconds_since_pose", "0")) > 0.2, "the silence in numbers"
     )
@@ -149,7 +150,7 @@ def test_a_sensor_that_is_faster_than_its_queue_is_named(ros: Ros) -> None:
 
 
 def test_messages_without_a_stamp_are_stamped_on_arrival(
-    ros: Ros, capfd: pytest.CaptureFixture[str]
+    ros: Ros, wait_said: Callable[..., str]
 ) -> None:
     """As `ros2 topic pub` and many small drivers send them."""
     node = sensing(ros)
@@ -160,7 +161,7 @@ def test_messages_without_a_stamp_are_stamped_on_arrival(
     probe.wait_value("readings_accepted", "1")
     probe.wait_value("unstamped_pose", "1")
     probe.wait_value("unstamped_reading", "1")
-    assert "messages of topic reading have a header without a stamp" in capfd.readouterr().err
+    wait_said("messages of topic reading have a header without a stamp")
     assert not node.callback_errors
 
 
@@ -256,7 +257,7 @@ def test_autostart_with_wrong_parameters_ends_with_the_reason(
 def test_a_simulated_clock_that_goes_back_pauses_and_resume_goes_on(ros: Ros) -> None:
     node = sensing(ros, "use_sim_time:=true")
     probe = Probe(ros).connect()
-    wait_until(probe.clock.get_subscription_count, "a subscriber of the clock")
+    ros.match(probe.clock)
     mission = node.mission
 
     def at(seconds: float) -> None:

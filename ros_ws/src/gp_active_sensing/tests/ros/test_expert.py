@@ -76,7 +76,7 @@ class Expert:
 def begun(ros: Ros, *parameters: str) -> tuple[Any, Expert, Probe]:
     one = sensing(ros, "expert.timeout:=1000.0", *parameters, given=ASKING)
     expert, probe = Expert(ros), Probe(ros).connect()
-    wait_until(expert.answers.get_subscription_count, "a subscriber of expert/answer")
+    ros.match(expert.answers)
     probe.pose(0.0)
     wait_until(lambda: expert.queries, "a question")
     return one, expert, probe
@@ -234,7 +234,7 @@ def test_the_simulator_answers_at_simulated_time(ros: Ros, tmp_path: Path) -> No
     one = ros.add(SimulatorNode(cli_args=given))
     heard = ros.hear(PointCloud2, "expert/answer")
     questions = ros.node().create_publisher(PointCloud2, "expert/query", qos.latched())
-    wait_until(questions.get_subscription_count, "the simulator")
+    ros.match(questions)
     grid = make_grid(4, 2, 10.0)
     points = query_points(grid, [5, 2])
     for wrong in (Header(frame_id="odom"), Header(frame_id="map")):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Callable
 
 import pytest
 from nav_msgs.msg import Odometry
@@ -13,7 +14,7 @@ from gp_active_sensing.errors import ConfigError, MissingDependencyError
 from gp_active_sensing.ros import to_messages as outputs
 from gp_active_sensing.ros.active_sensing_node import ActiveSensingNode
 from tests.cases import case
-from tests.ros.conftest import Ros, wait_said, wait_until
+from tests.ros.conftest import Ros, wait_until
 from tests.ros.probe import GRID, Probe, sensing
 from tests.ros.tf import Tf
 
@@ -46,7 +47,7 @@ class Sensor(Probe):
         self.readings.publish(message)
 
 
-def test_tf_says_where_the_sensor_sits(ros: Ros, tf: Tf, capfd: pytest.CaptureFixture[str]) -> None:
+def test_tf_says_where_the_sensor_sits(ros: Ros, tf: Tf, wait_said: Callable[..., str]) -> None:
     node = sensing(ros, "reading.mount_from:=tf")
     probe = Sensor(ros).connect()
     now = probe.now_ns()
@@ -55,7 +56,7 @@ def test_tf_says_where_the_sensor_sits(ros: Ros, tf: Tf, capfd: pytest.CaptureFi
     probe.measured(20.0, t=now)
     wait_until(lambda: node.mission.rejected["no_mount"] == 1, "the reading is refused")
     assert not observed(node)
-    text = wait_said(capfd, "expected the transform robot/base <- gas on /tf_static")
+    text = wait_said("expected the transform robot/base <- gas on /tf_static")
     assert "'gas' has no place on the probe" in text
     tf.move("gas", 0.0, 0, y=10.0, parent="robot/base")  # to the left: towards x = 10 m
     probe.measured(20.0, t=now)
@@ -82,14 +83,14 @@ def test_a_pose_in_another_frame_is_transformed(ros: Ros, tf: Tf) -> None:
 
 @pytest.mark.parametrize("installed", [True, False])
 def test_one_that_cannot_be_is_refused_with_both_frames(
-    ros: Ros, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], installed: bool
+    ros: Ros, monkeypatch: pytest.MonkeyPatch, wait_said: Callable[..., str], installed: bool
 ) -> None:
     monkeypatch.setitem(sys.modules, "tf2_ros", Tf() if installed else None)
     node = sensing(ros)
     probe = Sensor(ros).connect()
     probe.odometry(20.0, frame="odom")
     both = "poses are in frame 'odom', the map is in frame 'map'"
-    text = wait_said(capfd, ": it is not used (wrong_frame, 1 so far)", both)
+    text = wait_said(": it is not used (wrong_frame, 1 so far)", both)
     assert node.mission.rejected["wrong_frame"] == 1
     assert "pose in frame 'odom', the map is in 'map'" in text
     assert ("passed to lookupTransform" if installed else "install ros-$ROS_DISTRO") in text

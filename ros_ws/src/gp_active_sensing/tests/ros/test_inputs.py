@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import SimpleNamespace
 
 import pytest
@@ -13,7 +14,7 @@ from gp_active_sensing.ros import qos, subscriptions
 from gp_active_sensing.ros import to_messages as outputs
 from gp_active_sensing.ros.active_sensing_node import ActiveSensingNode
 from gp_active_sensing.ros.qos import received_at
-from tests.ros.conftest import Ros, wait_active, wait_said, wait_until
+from tests.ros.conftest import Ros, wait_active, wait_until
 from tests.ros.probe import Probe, sensing
 from tests.ros.tf import Tf
 
@@ -113,7 +114,7 @@ def test_what_was_set_aside_is_taken_back_by_a_service(ros: Ros) -> None:
 def test_poses_are_looked_up_in_tf(ros: Ros, tf: Tf) -> None:
     node = sensing(ros, "pose.type:=tf", "pose.child_frame:=sensor", "pose.rate:=100.0")
     probe = Probe(ros)
-    wait_until(probe.readings.get_subscription_count, "a subscriber of reading")
+    ros.match(probe.readings)
     wait_until(lambda: tf.asked, "a lookup")
     assert not probe.waypoints
     now = probe.now_ns()
@@ -127,11 +128,9 @@ def test_poses_are_looked_up_in_tf(ros: Ros, tf: Tf) -> None:
     wait_until(lambda: mission.inbox.received["poses"] == 2, "the next pose")
 
 
-def test_what_tf_lacks_is_said(ros: Ros, tf: Tf, capfd: pytest.CaptureFixture[str]) -> None:
+def test_what_tf_lacks_is_said(ros: Ros, tf: Tf, wait_said: Callable[..., str]) -> None:
     sensing(ros, "pose.type:=tf")
-    wait_said(
-        capfd, 'waiting for transform map <- base_link: "base_link" passed to lookupTransform'
-    )
+    wait_said('waiting for transform map <- base_link: "base_link" passed to lookupTransform')
 
 
 def test_several_probes_have_a_frame_each(ros: Ros, tf: Tf) -> None:
@@ -158,7 +157,7 @@ def test_the_pose_of_a_robot_that_stands_is_heard_though_it_was_sent_before(ros:
     wait_active(node)
     wait_until(lambda: node.mission.probe.ingestion.poses, "the pose")
     readings = sender.create_publisher(Temperature, "reading", qos.reliable(100))
-    wait_until(readings.get_subscription_count, "a subscriber of reading")
+    ros.match(readings)
 
     def read() -> bool:
         reading = Temperature(temperature=20.0)
@@ -174,7 +173,7 @@ def test_the_charge_of_a_battery_is_used_and_what_is_no_charge_is_counted(ros: R
     node = sensing(ros, "battery.topic:=battery_state")
     probe = Probe(ros).connect()
     charges = probe.node.create_publisher(BatteryState, "battery_state", qos.reliable())
-    wait_until(lambda: charges.get_subscription_count() > 0, "the subscription")
+    ros.match(charges)
     probe.pose(0.0)
     for percentage in (87.0, float("nan"), 0.75):
         charges.publish(BatteryState(percentage=percentage))
@@ -190,7 +189,7 @@ def test_a_velocity_of_its_own_topic_is_that_of_the_poses(ros: Ros) -> None:
     )
     probe = Probe(ros).connect()
     velocities = probe.node.create_publisher(TwistStamped, "velocity", qos.reliable())
-    wait_until(lambda: velocities.get_subscription_count() > 0, "the subscription")
+    ros.match(velocities)
     for speed in (2.0, float("nan")):
         message = TwistStamped()
         message.header.stamp = outputs.time_of(probe.now_ns())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from typing import Any
 from unittest.mock import MagicMock
 
@@ -266,7 +267,7 @@ def test_on_the_way_home_an_aborted_goal_is_sent_again(stage: Stage) -> None:
 
 
 def test_without_nav2_the_node_says_what_to_install(
-    ros: Ros, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ros: Ros, wait_said: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(__import__("sys").modules, "nav2_msgs.action", None)
     with pytest.raises(MissingDependencyError, match="nav2-msgs"):
@@ -274,7 +275,7 @@ def test_without_nav2_the_node_says_what_to_install(
     node = sensing(ros, "waypoint.navigate:=action")
     wait_until(lambda: node.exit_code is not None, "the node to give up")
     assert node.exit_code == REFUSED
-    assert "waypoint.navigate: action needs nav2_msgs" in capfd.readouterr().err
+    wait_said("waypoint.navigate: action needs nav2_msgs")
 
 
 def test_a_mission_through_the_action(ros: Ros, monkeypatch: pytest.MonkeyPatch) -> None:

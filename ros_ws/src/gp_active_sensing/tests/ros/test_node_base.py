@@ -144,7 +144,7 @@ def test_exceptions_in_callbacks_are_counted_and_the_node_lives(
 
     subscription = weak.create_subscription(Float64, "numbers", on_message, 10)
     publisher = ros.node().create_publisher(Float64, "numbers", 10)
-    wait_until(publisher.get_subscription_count, "a subscriber")
+    ros.match(publisher)
     for value in (1.0, -1.0, -2.0, 3.0):
         publisher.publish(Float64(data=value))
     wait_until(lambda: len(got) == 2, "two good messages")

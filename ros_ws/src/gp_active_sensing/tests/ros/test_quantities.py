@@ -46,7 +46,7 @@ def test_fields_of_one_message_and_topics_reach_their_beliefs(ros: Ros) -> None:
     sonde = probe.node.create_publisher(PointStamped, "sonde", qos.reliable(100))
     sounder = probe.node.create_publisher(Range, "sounder", qos.reliable(100))
     wait_active(node)
-    wait_until(lambda: sonde.get_subscription_count() + sounder.get_subscription_count() == 2, "it")
+    ros.match(sonde, sounder)
     loop = node.mission.loop
     assert loop.name == "heat", "the first that was listed is the main one"
     assert list(loop.quantities) == ["chl", "depth"]
