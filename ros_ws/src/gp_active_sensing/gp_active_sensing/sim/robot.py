@@ -47,17 +47,6 @@ class Observation:
     way: tuple[TimedPose, ...] = ()
 
 
-def place_at(topology: Topology, x: float, y: float, heading: float, z: float = 0.0) -> int | None:
-    """Return the place whose waypoint is nearest in position and heading; None beyond 1 m."""
-    goals = topology.goals
-    distances = np.hypot(goals[:, 0] - x, goals[:, 1] - y)
-    if topology.heights is not None:
-        distances = np.hypot(distances, topology.heights - z)
-    turn_costs = 1.0 - np.cos(goals[:, 2] - heading) if math.isfinite(heading) else 0.0
-    best = int(np.argmin(distances + turn_costs))
-    return best if distances[best] <= 1.0 else None
-
-
 @dataclass(frozen=True)
 class PlannedWay:
     """Planned route to a waypoint.
@@ -107,38 +96,26 @@ class SimulatedRobot:
 
     Args:
         world: map, truth, sensor and start.
-        readings: number of readings at each visit.
-        on_the_way: True = also read the places that the robot crosses.
-        stop: waiting time at a waypoint before the readings [s].
         name: name of the probe; "" for a single probe.
         traces: state shared by all probes of the world; None = there is one probe.
     """
 
-    def __init__(
-        self,
-        world: World,
-        *,
-        readings: int = 1,
-        on_the_way: bool = True,
-        stop: float = 0.0,
-        name: str = "",
-        traces: SharedWorld | None = None,
-    ) -> None:
+    def __init__(self, world: World, *, name: str = "", traces: SharedWorld | None = None) -> None:
         self._world = world
         self._name = name
         self._traces = SharedWorld.on(world.topology) if traces is None else traces
         self._topology = world.topology
         self._probe = world.probe()
-        self._readings = readings
-        self._on_the_way = on_the_way
+        self._sensor = world.sensor.config
         self._most = POSES if world.topology.roads else math.inf
         """Longest time between two published poses [s]."""
-        self._stop_ns = round(1e9 * stop)
         self._due_ns: int | None = None
         """Time of the readings at the goal [ns]; None = the robot is not waiting at the goal."""
-        self._now_ns = EPOCH_NS
+        self.now_ns = EPOCH_NS
+        """Simulated time [ns]."""
         self._done_this_visit: set[int] = set()
-        self._goal: int | None = None
+        self.goal: int | None = None
+        """Place that the robot drives to or has reached; None = no place."""
         self._next_goal: int | None = None
         self._planned: PlannedWay | None = None
         self._taken: list[Reading] = []
@@ -147,19 +124,9 @@ class SimulatedRobot:
             self._traces.passed[self._probe.at] = True
 
     @property
-    def now_ns(self) -> int:
-        """Simulated time [ns]."""
-        return self._now_ns
-
-    @property
     def at(self) -> int | None:
         """Last place that the robot passed; None = no place yet."""
         return self._probe.at
-
-    @property
-    def goal(self) -> int | None:
-        """Place that the robot drives to or has reached; None = no place."""
-        return self._goal
 
     @property
     def pose(self) -> tuple[float, ...]:
@@ -167,8 +134,14 @@ class SimulatedRobot:
         return self._probe.pose
 
     def place_of(self, x: float, y: float, heading: float, z: float = 0.0) -> int | None:
-        """Return the place of a waypoint, see `place_at`."""
-        return place_at(self._topology, x, y, heading, z)
+        """Return the place whose waypoint is nearest in position and heading; None beyond 1 m."""
+        goals, heights = self._topology.goals, self._topology.heights
+        distances = np.hypot(goals[:, 0] - x, goals[:, 1] - y)
+        if heights is not None:
+            distances = np.hypot(distances, heights - z)
+        turn_costs = 1.0 - np.cos(goals[:, 2] - heading) if math.isfinite(heading) else 0.0
+        best = int(np.argmin(distances + turn_costs))
+        return best if distances[best] <= 1.0 else None
 
     def close(self) -> None:
         """Do nothing. The subclass for live traffic ends its simulator here."""
@@ -187,7 +160,7 @@ class SimulatedRobot:
         planned, self._planned = self._planned, None
         if goal is None:
             return
-        self._goal = self._traces.goals[self._name] = goal
+        self.goal = self._traces.goals[self._name] = goal
         self._done_this_visit.clear()
         at = self._probe.at
         if goal == at:
@@ -205,7 +178,7 @@ class SimulatedRobot:
         if route is None:
             begin = "nowhere" if at is None else self._topology.names[at]
             logger.warning("there is no way from %s to %s", begin, self._topology.names[goal])
-            self._goal = None
+            self.goal = None
         return route
 
     def _over_ground(self, route: Route) -> Route:
@@ -223,20 +196,20 @@ class SimulatedRobot:
     def step(self, seconds: float) -> Observation:
         """Advance by a positive time [s]; return the observation."""
         before = self._probe.pose
-        end_ns = self._now_ns + round(1e9 * seconds)
+        end_ns = self.now_ns + round(1e9 * seconds)
         way: list[TimedPose] = []
-        while self._now_ns < end_ns:
-            left = 1e-9 * (end_ns - self._now_ns)
+        while self.now_ns < end_ns:
+            left = 1e-9 * (end_ns - self.now_ns)
             if self._probe.arrived:
                 if self._due_ns is not None and self._due_ns <= end_ns:
-                    self._now_ns, self._due_ns = self._due_ns, None
+                    self.now_ns, self._due_ns = self._due_ns, None
                     self._read(self._probe.at)
-                self._now_ns = end_ns
+                self.now_ns = end_ns
                 break
             part = min(left, self._probe.seconds_to_turn, self._most)
             passed = self._probe.advance(part)
-            self._now_ns = min(end_ns, self._now_ns + round(1e9 * part))
-            way.append((self._now_ns, self._probe.pose))
+            self.now_ns = min(end_ns, self.now_ns + round(1e9 * part))
+            way.append((self.now_ns, self._probe.pose))
             for place in passed:
                 self._traces.passed[place] = True
                 self._visit(place)
@@ -249,7 +222,7 @@ class SimulatedRobot:
         moved = zip((*pose[:2], *pose[3:]), (*before[:2], *before[3:]), strict=True)
         speed = math.hypot(*(a - b for a, b in moved)) / seconds
         taken, self._taken = self._taken, []
-        return Observation(self._now_ns, pose, speed, tuple(taken), tuple(way))
+        return Observation(self.now_ns, pose, speed, tuple(taken), tuple(way))
 
     @property
     def seconds_to_event(self) -> float | None:
@@ -261,15 +234,15 @@ class SimulatedRobot:
             return 0.0
         if not self._probe.arrived:
             return self._probe.seconds_to_half
-        return None if self._due_ns is None else 1e-9 * (self._due_ns - self._now_ns)
+        return None if self._due_ns is None else 1e-9 * (self._due_ns - self.now_ns)
 
     def _visit(self, place: int) -> None:
         """Read a place once per visit; if the robot must stop at the goal first, set `_due_ns`."""
-        if place in self._done_this_visit or not (self._on_the_way or place == self._goal):
+        if place in self._done_this_visit or not (self._sensor.on_the_way or place == self.goal):
             return
-        if self._stop_ns and place == self._goal:
+        if self._sensor.seconds and place == self.goal:
             if self._probe.arrived and self._due_ns is None:
-                self._due_ns = self._now_ns + self._stop_ns
+                self._due_ns = self.now_ns + round(1e9 * self._sensor.seconds)
             return
         self._done_this_visit.add(place)
         self._read(place)
@@ -278,16 +251,16 @@ class SimulatedRobot:
         if place is None:
             return
         first = self._traces.visits[place]
-        for visit in range(first, first + self._readings):
+        for visit in range(first, first + self._sensor.readings):
             self._traces.visits[place] += 1
             self._add("", self._world.sensor, place, visit)
         for name, sensor in self._world.further.items():
-            if sensor.config.on_the_way or place == self._goal:
+            if sensor.config.on_the_way or place == self.goal:
                 for number in range(sensor.config.readings):
                     self._add(name, sensor, place, first * sensor.config.readings + number)
 
     def _add(self, quantity: str, sensor: SimulatedSensor, place: int, visit: int) -> None:
-        reading = sensor.read(place, visit, self._now_ns)
+        reading = sensor.read(place, visit, self.now_ns)
         if reading is None:
             self.dropouts += 1
         else:

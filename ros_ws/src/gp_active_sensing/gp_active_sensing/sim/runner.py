@@ -75,7 +75,6 @@ def build_players(
     if len(starts) > len(names):
         msg = f"starts: expected at most one a probe, {len(names)}, got {len(starts)}"
         raise ConfigError(msg)
-    readings, on_the_way = scenario.sensor.readings, scenario.sensor.on_the_way
     if world.traffic is not None:
         if len(names) > 1 or starts:
             msg = (
@@ -83,7 +82,7 @@ def build_players(
                 "probes and starts of their own need a field that is known (a table or a draw)"
             )
             raise ConfigError(msg)
-        return {names[0]: world.traffic.robot(world, readings=readings, on_the_way=on_the_way)}
+        return {names[0]: world.traffic.robot(world)}
     traces = SharedWorld.on(world.topology)
     players: dict[str, SimulatedRobot] = {}
     taken: list[int] = []
@@ -96,14 +95,7 @@ def build_players(
             own = world
         if own.start is not None:
             taken.append(own.start)
-        players[name] = SimulatedRobot(
-            own,
-            readings=readings,
-            on_the_way=on_the_way,
-            stop=scenario.sensor.seconds,
-            name=name,
-            traces=traces,
-        )
+        players[name] = SimulatedRobot(own, name=name, traces=traces)
     return players
 
 
@@ -115,8 +107,6 @@ def _place(world: World, given: str) -> str | int:
 
 _SECTIONS = ("map", "belief", "policy", "budget", "limits", "limit", "seed", "drive")
 _OF_DECISIONS = (DecisionTaken.KIND, ReturnBegun.KIND, LimitsMoved.KIND)
-_LEFT_OUT = ("start",)
-"""Keys in the section ``probe`` of a scenario that are not parameters of the node."""
 IDLE = 10.0
 """Simulated time step while no next event is known [s]."""
 MOST_ROUNDS = 10_000
@@ -129,7 +119,7 @@ def parameters_of(scenario: Scenario) -> dict[str, Any]:
     """Return the parameters of the node ``active_sensing`` that a scenario sets."""
     whole = scenario.to_mapping()
     found = {section: whole[section] for section in _SECTIONS}
-    found["probe"] = {k: v for k, v in whole["probe"].items() if k not in _LEFT_OUT}
+    found["probe"] = {k: v for k, v in whole["probe"].items() if k != "start"}
     if scenario.quantities:
         planned = {field.name for field in dataclasses.fields(PlannedConfig)}
         further = {

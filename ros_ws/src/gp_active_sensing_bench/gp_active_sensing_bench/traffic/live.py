@@ -133,9 +133,9 @@ class LiveTraffic:
         logger.warning("SUMO, %s", self.vehicle.notes[-1])
         return self.vehicle.tow()
 
-    def robot(self, world: World, *, readings: int, on_the_way: bool) -> SimulatedRobot:
+    def robot(self, world: World) -> SimulatedRobot:
         """Return a robot that drives in this traffic."""
-        return TrafficRobot(world, self, readings=readings, on_the_way=on_the_way)
+        return TrafficRobot(world, self)
 
     def close(self) -> None:
         """End SUMO, if SUMO is running."""
@@ -163,17 +163,13 @@ class TrafficRobot(SimulatedRobot):
 
     Args:
         world: map, sensor and start.
-        readings: number of readings of each place.
-        on_the_way: True to also read the places on the way to a waypoint.
 
     Raises:
         ActiveSensingError: SUMO is not installed or does not start.
     """
 
-    def __init__(
-        self, world: World, traffic: LiveTraffic, *, readings: int = 1, on_the_way: bool = True
-    ) -> None:
-        super().__init__(world, readings=readings, on_the_way=on_the_way)
+    def __init__(self, world: World, traffic: LiveTraffic) -> None:
+        super().__init__(world)
         self._traffic = traffic
         self._at = world.start
         self._path: tuple[int, ...] = ()
@@ -201,12 +197,12 @@ class TrafficRobot(SimulatedRobot):
         """Time until SUMO's next step or the next reading [s]; None = the robot is parked."""
         if not self._traffic.vehicle.done or self._next_goal is not None:
             return self._traffic.dt
-        return min((1e-9 * (r.stamp_ns - self._now_ns) for r in self._taken), default=None)
+        return min((1e-9 * (r.stamp_ns - self.now_ns) for r in self._taken), default=None)
 
     def go_to(self, place: int, planned: PlannedWay | None = None) -> None:
         """Drive to a place when the current path has ended."""
         self._next_goal, self._planned = place, planned
-        if self._traffic.vehicle.done and self._now_ns >= self._sumo_ns:
+        if self._traffic.vehicle.done and self.now_ns >= self._sumo_ns:
             self._depart()
 
     def close(self) -> None:
@@ -216,14 +212,14 @@ class TrafficRobot(SimulatedRobot):
     def step(self, seconds: float) -> Observation:
         """Advance the clock by `seconds` above 0. Return pose, speed and new readings."""
         before = self._pose()
-        self._now_ns += round(1e9 * seconds)
-        while self._sumo_ns <= self._now_ns:
+        self.now_ns += round(1e9 * seconds)
+        while self._sumo_ns <= self.now_ns:
             self._step_sumo()
         pose = self._pose()
         speed = math.hypot(pose[0] - before[0], pose[1] - before[1]) / seconds
-        due = [reading for reading in self._taken if reading.stamp_ns <= self._now_ns]
-        self._taken = [reading for reading in self._taken if reading.stamp_ns > self._now_ns]
-        return Observation(self._now_ns, pose, speed, tuple(due))
+        due = [reading for reading in self._taken if reading.stamp_ns <= self.now_ns]
+        self._taken = [reading for reading in self._taken if reading.stamp_ns > self.now_ns]
+        return Observation(self.now_ns, pose, speed, tuple(due))
 
     def _step_sumo(self) -> None:
         """Simulate one step of SUMO. Do not advance the clock."""
@@ -255,9 +251,9 @@ class TrafficRobot(SimulatedRobot):
         planned, self._planned = self._planned, None
         if goal is None:
             return
-        self._goal = goal
+        self.goal = goal
         if goal == self._at:
-            self._take(goal, self._measured.get(goal), self._now_ns)
+            self._take(goal, self._measured.get(goal), self.now_ns)
             return
         route = self._way(self._at, goal, planned)
         if route is None:
@@ -271,9 +267,9 @@ class TrafficRobot(SimulatedRobot):
         """Take the readings of a driven place; value None = no reading."""
         if value is not None:
             self._measured[place] = value
-        if not (self._on_the_way or place == self._goal):
+        if not (self._sensor.on_the_way or place == self.goal):
             return
-        for _ in range(self._readings):
+        for _ in range(self._sensor.readings):
             visit = self._traces.visits[place]
             self._traces.visits[place] += 1
             reading = None
@@ -290,7 +286,7 @@ class TrafficRobot(SimulatedRobot):
             goals = self._topology.goals
             x, y, heading = goals[0 if self._at is None else self._at]
             return float(x), float(y), float(heading)
-        share = 1.0 - min(1.0, max(0, self._sumo_ns - self._now_ns) / self._step_ns)
+        share = 1.0 - min(1.0, max(0, self._sumo_ns - self.now_ns) / self._step_ns)
         done = (1.0 - share) * self._progress[0] + share * self._progress[1]
         index = min(int(done), len(self._path) - 1)
         return _along(self._topology.geometry(self._path[index]), done - index)

@@ -32,7 +32,7 @@ def world(tmp_path: Path) -> Iterator[World]:
 
 def robot_in(world: World) -> TrafficRobot:
     assert world.traffic is not None
-    player = world.traffic.robot(world, readings=1, on_the_way=True)
+    player = world.traffic.robot(world)
     assert isinstance(player, TrafficRobot)
     return player
 

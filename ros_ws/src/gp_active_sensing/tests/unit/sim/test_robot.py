@@ -12,11 +12,11 @@ from gp_active_sensing.sim.sensor import SensorConfig, SimulatedSensor
 from tests.unit.mission.worlds import chain, place
 
 
-def road_world(start: str = "a1", dropout: float = 0.0, readings: int = 1) -> World:
+def road_world(on_the_way: bool = True) -> World:
     roads = chain()
     truth = GroundTruth(np.arange(roads.n, dtype=np.float64))
-    config = SensorConfig(noise_std=0.0, dropout=dropout, readings=readings)
-    return World(roads, truth, SimulatedSensor(truth, config, 0), place(roads, start), 10.0)
+    config = SensorConfig(noise_std=0.0, on_the_way=on_the_way)
+    return World(roads, truth, SimulatedSensor(truth, config, 0), place(roads, "a1"), 10.0)
 
 
 def run(player: SimulatedRobot, seconds: float, step: float = 0.5) -> list[Observation]:
@@ -54,8 +54,8 @@ def test_a_new_waypoint_on_the_way_is_driven_to_from_the_end_of_the_segment() ->
 
 def test_places_on_the_way_are_read_once_each_unless_only_the_goal_is_wanted() -> None:
     for on_the_way, names in ((True, ["a2", "a3"]), (False, ["a3"])):
-        world = road_world()
-        player = SimulatedRobot(world, on_the_way=on_the_way)
+        world = road_world(on_the_way)
+        player = SimulatedRobot(world)
         player.go_to(place(world.topology, "a3"))
         read = [r.location for m in run(player, 25.0) for r in m.readings]
         assert read == [place(world.topology, name) for name in names]
