@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TypedDict
+from typing import TypeAlias
 
 import numpy as np
 
@@ -114,39 +114,15 @@ def sampled(topology: Topology) -> IntArray | None:
     return np.unique([group[len(group) // 2] for group in groups])
 
 
-class Scores(TypedDict):
-    """Scores of a map over the places not observed; None = no such place or no truth.
+COVERAGES = ("coverage_50", "coverage_90", "coverage_95")
+"""Names of scores: fraction of true values inside the belief's central intervals."""
+READING_COVERAGES = tuple(f"reading_{name}" for name in COVERAGES)
+"""Names of scores: mean probability that a new reading is inside its predicted interval."""
+SCORES = ("rmspe", "nlpd", *COVERAGES, *READING_COVERAGES)
 
-    Args:
-        rmspe: see `rmspe`.
-        nlpd: see `nlpd`.
-        coverage_50, coverage_90, coverage_95: fraction of true values inside the belief's central
-            intervals.
-        reading_coverage_50, reading_coverage_90, reading_coverage_95: mean probability that a new
-            reading is inside the belief's central interval for this reading.
-    """
-
-    rmspe: float | None
-    nlpd: float | None
-    coverage_50: float | None
-    coverage_90: float | None
-    coverage_95: float | None
-    reading_coverage_50: float | None
-    reading_coverage_90: float | None
-    reading_coverage_95: float | None
-
-
-SCORES: tuple[str, ...] = tuple(Scores.__annotations__)
-NO_SCORES: Scores = Scores(
-    rmspe=None,
-    nlpd=None,
-    coverage_50=None,
-    coverage_90=None,
-    coverage_95=None,
-    reading_coverage_50=None,
-    reading_coverage_90=None,
-    reading_coverage_95=None,
-)
+Scores: TypeAlias = dict[str, float | None]
+"""Values of `SCORES` over the places not observed; None = no such place or no truth."""
+NO_SCORES: Scores = dict.fromkeys(SCORES)
 
 
 class Scorer:
@@ -190,16 +166,10 @@ class Scorer:
             return scores
         found, truth = found.at(left), truth[left]
         below = found.below(truth)
-        scores["coverage_50"], scores["coverage_90"], scores["coverage_95"] = (
-            coverage(below, level) for level in LEVELS
-        )
-        if self.sensor is None:
-            return scores
-        (
-            scores["reading_coverage_50"],
-            scores["reading_coverage_90"],
-            scores["reading_coverage_95"],
-        ) = _of_readings(belief, found, truth, self.sensor)
+        scores |= {name: coverage(below, p) for name, p in zip(COVERAGES, LEVELS, strict=True)}
+        if self.sensor is not None:
+            of_readings = _of_readings(belief, found, truth, self.sensor)
+            scores |= dict(zip(READING_COVERAGES, of_readings, strict=True))
         return scores
 
     def error_everywhere(
