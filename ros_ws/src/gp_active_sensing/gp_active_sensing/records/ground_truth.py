@@ -1,4 +1,4 @@
-"""True, noise-free field of a simulation, for comparison with a map."""
+"""True (noise-free) field of a simulation, to which maps are compared."""
 
 from __future__ import annotations
 
@@ -20,15 +20,13 @@ class GroundTruth:
         known: (n,) False for a place with a substitute value; None = all True.
     """
 
+    changes: bool = False
+    """True if the field changes with time."""
+
     def __init__(self, values: npt.ArrayLike, known: BoolArray | None = None) -> None:
         self._values = np.array(values, dtype=np.float64)
         self._values.setflags(write=False)
         self._known = None if known is None else np.array(known, dtype=np.bool_)
-
-    @property
-    def changes(self) -> bool:
-        """True if the field changes with time."""
-        return False
 
     def at(self, seconds: float) -> FloatArray:
         """Return the (n,) noise-free values at a time of the mission [s]; read-only."""
@@ -36,9 +34,9 @@ class GroundTruth:
         return self._values
 
     def known(self, seconds: float) -> BoolArray:
-        """Return flags (n,) of the places with a true value at a time of the mission [s].
+        """Return (n,) True for places with a true value at a time of the mission [s].
 
-        Other places have substitute values, which scores leave out.
+        Other places have substitute values. Scores leave these places out.
         """
         if self._known is not None:
             return np.array(self._known)

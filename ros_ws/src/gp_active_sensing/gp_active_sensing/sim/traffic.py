@@ -91,15 +91,12 @@ class LiveTruth(GroundTruth):
     Between two records, the speeds of the earlier record apply.
     """
 
+    changes = True
+
     def __init__(self) -> None:
         super().__init__(())
         self._times: list[float] = []
         self._fields: list[FloatArray] = []
-
-    @property
-    def changes(self) -> bool:
-        """True: traffic changes with time."""
-        return True
 
     def begin(self, values: FloatArray) -> None:
         """Delete all records; record the (n,) values at the start of the mission."""

@@ -31,11 +31,6 @@ _ONLY = {
     "plume": ("plume",),
 }
 """Field kinds that accept each kind-specific key."""
-_REQUIRED = {
-    "file": ("table", "raster"),
-    "formula": ("formula",),
-}
-"""Field kinds for which each key is required."""
 
 
 @dataclass(frozen=True)
@@ -161,8 +156,8 @@ class FieldConfig:
         problems = kernel_problems(self.kernel)
         if self.kind == "gp" and self.length_scale is None:
             problems.append("length_scale: is required for a field of kind gp")
-        for key, kinds in _REQUIRED.items():
-            if self.kind in kinds and not getattr(self, key):
+        for key in ("file", "formula"):
+            if self.kind in _ONLY[key] and not getattr(self, key):
                 problems.append(f"{key}: is required for a field of kind {self.kind}")
         if self.formula and self.kind == "formula":
             try:

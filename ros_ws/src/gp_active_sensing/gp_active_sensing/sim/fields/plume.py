@@ -1,4 +1,4 @@
-"""Concentration of a plume that a flow carries from its source, while the plume spreads and decays.
+"""Concentration of a plume, which a flow carries from a source and which spreads and decays.
 
 The concentration is an integral over Gaussian puffs in two dimensions. The source emits q per
 second and per metre of depth of the mixed layer:
@@ -41,9 +41,7 @@ class PlumeConfig:
     """Source of a plume, and the flow that carries it."""
 
     REMOVED: ClassVar[Mapping[str, str]] = MappingProxyType(
-        {
-            "turn_rate": "was removed; the flow turns by swing and swing_period",
-        }
+        {"turn_rate": "was removed; the flow turns by swing and swing_period"}
     )
 
     source: tuple[float, float] = param(
@@ -135,12 +133,8 @@ class PlumeField:
         self._config = config
         self._positions = np.asarray(positions, dtype=np.float64)
         swings = config.flow_speed > 0.0 and config.swing > 0.0
-        self._changes = any(config.source_velocity) or swings
-
-    @property
-    def changes(self) -> bool:
-        """True: a plume changes with time."""
-        return self._changes
+        self.changes = any(config.source_velocity) or swings
+        """True if the plume changes with time."""
 
     def at(self, seconds: float) -> FloatArray:
         """Return the (n,) concentrations at a time of the mission [s]. O(n · puffs)."""

@@ -288,6 +288,8 @@ class TimeSeriesField(GroundTruth):
         known: (k, n) False for a substitute value; None = all True.
     """
 
+    changes = True
+
     def __init__(
         self,
         slots: Sequence[Slot],
@@ -302,11 +304,6 @@ class TimeSeriesField(GroundTruth):
         self._table, self._linear, self._start = values, linear, start
         self._given = np.ones(values.shape, dtype=np.bool_) if known is None else known
         super().__init__(self.at(0.0))
-
-    @property
-    def changes(self) -> bool:
-        """True: the field changes with time."""
-        return True
 
     def at(self, seconds: float) -> FloatArray:
         """Return the (n,) values at a time of the mission [s]; read-only. O(n + k) for k slots.
@@ -343,9 +340,7 @@ class TimeSeriesField(GroundTruth):
 def slot_in(name: str) -> Slot | None:
     """Return the slot in a column's name (v_900_1800: 900 to 1800 s); None = no slot."""
     found = _TIMES.search(name)
-    if found is None:
-        return None
-    return Slot(float(found.group(1)), float(found.group(2)))
+    return None if found is None else Slot(*map(float, found.groups()))
 
 
 def check_slots(slots: Sequence[Slot], source: str) -> None:

@@ -19,34 +19,21 @@ from gp_active_sensing.types import FloatArray
 from gp_active_sensing.util.resources import find_resource
 
 
-class FunctionField(GroundTruth):
-    """Field computed by a function of time.
-
-    Args:
-        values: function from the time of the mission [s] to (n,) values.
-        changes: True if the field changes with time.
-        check: raises an error for values that cannot be used.
+class ComputedField(GroundTruth):
+    """Field of a formula or a plume at the places of a map: ``offset + scale * value``.
 
     Raises:
-        ConfigError: `check` rejects the initial values.
+        ConfigError: a formula has an unknown variable, or a value is not finite or too large.
     """
 
-    def __init__(
-        self,
-        values: Callable[[float], FloatArray],
-        *,
-        changes: bool,
-        check: Callable[[FloatArray, float], None],
-    ) -> None:
-        first = values(0.0)
-        check(first, 0.0)
-        super().__init__(first)
-        self._compute, self._check, self._changes = values, check, changes
-
-    @property
-    def changes(self) -> bool:
-        """True if the field changes with time."""
-        return self._changes
+    def __init__(self, config: FieldConfig, topology: Topology) -> None:
+        self._config, self._topology = config, topology
+        if config.kind == "formula":
+            self._value, self.changes = _of_formula(config, topology)
+        else:
+            plume = PlumeField(config.plume, topology.positions)
+            self._value, self.changes = plume.at, plume.changes
+        super().__init__(self._computed(0.0))
 
     def at(self, seconds: float) -> FloatArray:
         """Return the (n,) noise-free values at a time of the mission [s]; read-only.
@@ -54,33 +41,26 @@ class FunctionField(GroundTruth):
         Raises:
             ConfigError: values at that time are not finite or too large.
         """
-        if not self._changes:
+        if not self.changes:
             return super().at(seconds)
-        values = np.array(self._compute(seconds), dtype=np.float64)
-        self._check(values, seconds)
+        values = self._computed(seconds)
         values.setflags(write=False)
         return values
 
-
-def computed_truth(config: FieldConfig, topology: Topology) -> FunctionField:
-    """Return the field of a formula or a plume at the places of a map.
-
-    Raises:
-        ConfigError: a formula with an unknown variable, or without a value at a place.
-    """
-    if config.kind == "formula":
-        values, changes = _of_formula(config, topology)
-    else:
-        plume = PlumeField(config.plume, topology.positions)
-        values, changes = plume.at, plume.changes
-
-    def scaled(seconds: float) -> FloatArray:
-        return np.asarray(config.offset + config.scale * values(seconds))
-
-    def check(found: FloatArray, seconds: float) -> None:
-        _check_values(found, seconds, config, topology)
-
-    return FunctionField(scaled, changes=changes, check=check)
+    def _computed(self, seconds: float) -> FloatArray:
+        config, topology = self._config, self._topology
+        values = np.asarray(config.offset + config.scale * self._value(seconds))
+        wrong = ~(np.abs(values) <= HUGE)  # also for NaN
+        if wrong.any():
+            place = int(np.argmax(wrong))
+            more = int(wrong.sum()) - 1
+            msg = (
+                f"field.{config.kind}: expected values within ±{HUGE:g}, got {values[place]:g} at "
+                f"place {topology.names[place]!r} ({_shown(topology, place)}, t = {seconds:g} s)"
+                + (f" and {more} others" if more else "")
+            )
+            raise ConfigError(msg)
+        return values
 
 
 def _of_formula(
@@ -103,22 +83,6 @@ def _of_formula(
         return np.array(np.broadcast_to(found, (topology.n,)))
 
     return values, "t" in formula.variables
-
-
-def _check_values(
-    values: FloatArray, seconds: float, config: FieldConfig, topology: Topology
-) -> None:
-    wrong = ~(np.abs(values) <= HUGE)  # also for NaN
-    if not wrong.any():
-        return
-    place = int(np.argmax(wrong))
-    more = int(wrong.sum()) - 1
-    msg = (
-        f"field.{config.kind}: expected values within ±{HUGE:g}, got {values[place]:g} at place "
-        f"{topology.names[place]!r} ({_shown(topology, place)}, t = {seconds:g} s)"
-        + (f" and {more} others" if more else "")
-    )
-    raise ConfigError(msg)
 
 
 def _shown(topology: Topology, place: int) -> str:
@@ -166,6 +130,8 @@ class DriftingField(GroundTruth):
         seed: seed of b and ω.
     """
 
+    changes = True
+
     def __init__(self, root: _Root, white: FloatArray, config: FieldConfig, seed: int) -> None:
         super().__init__(config.mean + config.signal_std * root(white))
         rng = np.random.default_rng([seed, _DRIFT_STREAM])
@@ -174,11 +140,6 @@ class DriftingField(GroundTruth):
         self._sin = rng.standard_normal(n)
         self._rates = rng.standard_normal(n) / (config.time_scale or np.inf)
         self._mean, self._std = config.mean, config.signal_std
-
-    @property
-    def changes(self) -> bool:
-        """True: the field changes with time."""
-        return True
 
     def at(self, seconds: float) -> FloatArray:
         """Return the (n,) noise-free values at a time of the mission [s]; read-only. O(n²)."""
@@ -203,7 +164,7 @@ def build_truth(config: FieldConfig, topology: Topology, seed: int) -> GroundTru
         msg = "field.kind: sumo is known only while SUMO runs; nothing can be said of it before"
         raise ConfigError(msg)
     if config.kind in ("formula", "plume"):
-        return computed_truth(config, topology)
+        return ComputedField(config, topology)
     path = _find(config.file or "")
     if config.kind == "raster":
         from gp_active_sensing.sim.fields.raster import raster_truth

@@ -22,9 +22,7 @@ UCB: dict[str, Any] = {"name": "gp_ucb"}
 class Moving(GroundTruth):
     """The largest value is at the place of the second."""
 
-    @property
-    def changes(self) -> bool:
-        return True
+    changes = True
 
     def at(self, seconds: float) -> np.ndarray:
         return np.roll([9.0, 1.0, 2.0, 3.0], int(seconds))
