@@ -59,9 +59,6 @@ logger = logging.getLogger(__name__)
 PATIENCE = 10_000.0
 """Longest simulated time in which no probe drives and no new waypoint comes [s]."""
 
-OnStage = Callable[[Mapping[str, Any]], None]
-"""Callback for the record of each completed stage."""
-
 
 def run_name(scenario: Scenario, now: datetime) -> str:
     """Return the default name of a run directory."""
@@ -75,7 +72,7 @@ def run_scenario(
     out_dir: Path | str,
     *,
     resume: bool = False,
-    on_stage: OnStage | None = None,
+    on_stage: Callable[[Mapping[str, Any]], None] | None = None,
     on_home: Callable[[Plan, str], None] | None = None,
     clock: Clock = time.monotonic,
 ) -> RunSummary:

@@ -22,14 +22,14 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class _Leg:
-    """Path of the probe to the end of one place.
+    """Path of the probe from the previous place to the end of a place, a point or a road.
 
     Args:
         place: index of the place.
         points: (m, d) corners of the path [m].
         lengths: (m,) path length up to each corner [m].
-        begins: path length from the previous place to the beginning of this place [m].
-        heading: heading at the end [rad]; None = heading of the place's waypoint.
+        begins: path length up to the beginning of the place [m].
+        heading: heading at the end of the path [rad]; None = heading of the place's waypoint.
     """
 
     place: int
@@ -49,19 +49,19 @@ class _Leg:
 
     @cached_property
     def marks(self) -> tuple[float, ...]:
-        """Path lengths at which the probe sends its pose [m], such as the corners of the path."""
+        """Path lengths at which the probe sends its pose [m]: at corners and at `_MARKS`."""
         own = self.metres - self.begins
         parts = [self.begins + part * own for part in _MARKS] if own > 0.0 else []
         return (*self.lengths.tolist(), *parts)
 
 
 class SimulatedProbe:
-    """Probe that drives along routes. It has passed a road when it reaches the end of the road.
+    """Probe that drives along routes. A road counts as passed when the probe reaches its end.
 
     Args:
         topology: the map.
         start: place at which the probe starts; None = the first place of the first route.
-        speed: speed [m/s], or "limit" for the map's speed of each route.
+        speed: speed [m/s], or "limit" for the travel times of the map.
         turn_radius: smallest radius of a curve [m]; 0 = the probe turns on the spot. On roads the
             radius is ignored.
     """
@@ -84,9 +84,7 @@ class SimulatedProbe:
         self._legs: list[_Leg] = []
         self._done = 0.0
         self._rate = math.inf
-        self._pose: tuple[float, ...] | None = None
-        if start is not None:
-            self._pose = self._at(start)
+        self._pose: tuple[float, ...] | None = None if start is None else self._at(start)
 
     @property
     def pose(self) -> tuple[float, ...]:
@@ -107,7 +105,7 @@ class SimulatedProbe:
 
     @property
     def may_read(self) -> int | None:
-        """Place to which a reading taken now belongs; None before the place's middle or at rest."""
+        """Place of a reading that is taken now; None before the place's middle or at rest."""
         if not self._legs:
             return None
         leg = self._legs[0]
@@ -116,17 +114,12 @@ class SimulatedProbe:
     @property
     def seconds_to_next(self) -> float:
         """Time until the end of the current place [s]; 0 after arrival."""
-        if not self._legs:
-            return 0.0
-        left = self._legs[0].metres - self._done
-        return left / self._rate if left > 0.0 else 0.0
+        return self._seconds_to(()) if self._legs else 0.0
 
     @property
     def seconds_to_half(self) -> float:
         """Time until the middle of the current place [s]; after the middle, until its end."""
-        if not self._legs:
-            return 0.0
-        return self._seconds_to((self._legs[0].half,))
+        return self._seconds_to((self._legs[0].half,)) if self._legs else 0.0
 
     @property
     def seconds_to_turn(self) -> float:
@@ -134,7 +127,7 @@ class SimulatedProbe:
         return self._seconds_to(self._legs[0].marks) if self._legs else 0.0
 
     def _seconds_to(self, marks: Iterable[float]) -> float:
-        """Return the time to the next path length in `marks`, or to the path's end [s]."""
+        """Return the time to the next path length in `marks` or to the end of the place [s]."""
         ahead = [mark for mark in marks if mark > self._done + _ROUNDING]
         left = min([*ahead, self._legs[0].metres]) - self._done
         return left / self._rate if left > 0.0 else 0.0
@@ -146,7 +139,7 @@ class SimulatedProbe:
         return Cost(route.cost.metres, route.cost.metres / self.speed)
 
     def drive(self, route: Route) -> None:
-        """Begin a route at the current position; an unfinished route is dropped."""
+        """Begin a route at the current position. An unfinished route is dropped."""
         here = None
         if self._pose is not None:
             here = np.array([*self._pose[:2], *self._pose[3:]])
@@ -158,14 +151,14 @@ class SimulatedProbe:
             if self.topology.heights is not None:
                 line = self.topology.points[place : place + 1]
             points = line if here is None else np.vstack([here, line])
+            ends = None
             if here is not None and self._radius > 0.0:
                 points = curve_through((here[0], here[1]), heading, line, self._radius)
                 heading = float(turn_to(here, heading, line[-1:], self._radius).heading[0])
+                ends = heading
             steps = Speeds().metres(np.diff(points, axis=0))
             lengths = np.concatenate([[0.0], np.cumsum(steps)])
-            begins = float(lengths[-len(line)]) if here is not None else 0.0
-            ends = heading if here is not None and self._radius > 0.0 else None
-            self._legs.append(_Leg(place, points, lengths, begins, ends))
+            self._legs.append(_Leg(place, points, lengths, float(lengths[-len(line)]), ends))
             here = line[-1]
         metres = sum(leg.metres for leg in self._legs)
         if not isinstance(self.speed, str):

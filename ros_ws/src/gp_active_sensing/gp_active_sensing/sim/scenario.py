@@ -59,7 +59,6 @@ class FurtherField(PlannedConfig):
     sensor: SensorConfig = dataclasses.field(default_factory=SensorConfig)
 
 
-UNKNOWN = BeliefConfig()
 _ALWAYS_ENDS = 500
 """Largest number of search expansions per decision in a scenario without `limit`."""
 
@@ -73,7 +72,7 @@ class Scenario:
     map: MapConfig = param(help="map of the places where the probe may go")  # noqa: RUF009
     field: FieldConfig = param(help="the field to measure")  # noqa: RUF009
     belief: BeliefConfig = param(  # noqa: RUF009
-        UNKNOWN, help="prior knowledge about the field. Left out = no prior knowledge"
+        BeliefConfig(), help="prior knowledge about the field. Left out = no prior knowledge"
     )
     name: str = param(
         "scenario", help="name of the scenario, also used in the name of the run directory"

@@ -116,9 +116,4 @@ class SimulatedSensor:
         value = exact + config.bias + config.noise_std * noise
         if wild < config.outlier:
             value += config.outlier_size if up < 0.5 else -config.outlier_size
-        return Reading(
-            stamp_ns=stamp_ns,
-            location=location,
-            value=value,
-            source="simulated sensor",
-        )
+        return Reading(stamp_ns=stamp_ns, location=location, value=value, source="simulated sensor")

@@ -25,6 +25,7 @@ from gp_active_sensing.sim.fields.truth import build_truth
 from gp_active_sensing.sim.probe import SimulatedProbe
 from gp_active_sensing.sim.scenario import Scenario, scenario_from_mapping
 from gp_active_sensing.sim.sensor import SimulatedSensor
+from gp_active_sensing.sim.traffic import find_traffic
 from gp_active_sensing.topology import MapConfig, check_start, place_index
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.topology.config import build_settled
@@ -86,8 +87,6 @@ def build_world(scenario: Scenario) -> World:
     check_radius(topology, scenario.drive.turn_radius)
     traffic: Any = None
     if scenario.field.kind == "sumo":
-        from gp_active_sensing.sim.traffic import find_traffic
-
         build = find_traffic()
         traffic = _under(
             "traffic", lambda: build(scenario.traffic, scenario.field, topology, scenario.seed)
