@@ -71,21 +71,21 @@ class Topology:
     """
 
     free = False
-    """Flag of a map on which a probe may move from any place to any other place."""
+    """True = a probe may move from any place to any other place."""
     roads = False
-    """Flag of a map whose places are road segments."""
+    """True = the places are road segments."""
     datum: tuple[float, float] | None = None
     """Longitude and latitude of the frame's origin [degree]; None when unknown."""
     ground: FreeGround | None = None
     """Ground on which a probe may drive in straight lines; None = unknown."""
     lost: FloatArray = np.zeros((0, 2))
-    """Positions (m, 2) [m] on free ground that are no places, because no move leads there."""
+    """Positions (m, 2) [m] on free ground that no move reaches; they are no places."""
     reach = 0.0
     """Largest driving distance to the next observed place [m]; 0 = adjacent places only."""
     turn_excess = 0.0
     """Largest difference between the length of a move and the distance between its ends [m]."""
     notes: tuple[str, ...] = ()
-    """Sentences on assumptions and omissions in the making of the map."""
+    """Assumptions and omissions in this map, one sentence each."""
 
     def __init__(
         self,
@@ -197,24 +197,20 @@ class Topology:
     def route(
         self, at: int | None, goal: int, observed: BoolArray, unavailable: Collection[int] = ()
     ) -> Route:
-        """Return the fastest way to `goal` through observed or unavailable places.
+        """Return the fastest path to `goal` through observed or unavailable places.
 
-        The way to a neighbour is the direct move. The way to another place within `reach` is the
-        shortest way through any places.
+        For a neighbour, this is the direct move. For another place within `reach`, it is the
+        shortest path through any places.
 
         Raises:
-            PlanningError: no such way leads to `goal`.
+            PlanningError: no such path leads to `goal`.
         """
         raise NotImplementedError
 
     def reachable(
-        self,
-        at: int | None,
-        observed: BoolArray,
-        readings: int,
-        unavailable: Collection[int] = (),
+        self, at: int | None, observed: BoolArray, readings: int, unavailable: Collection[int] = ()
     ) -> BoolArray:
-        """Return flags (n,): True for an unobserved place that needs at most `readings` readings.
+        """Return flags (n,): True for each unobserved place that needs at most `readings` readings.
 
         Some places that need more readings may also be True. Pass the same `unavailable` as to
         `candidates`, since a probe can cross these places without a reading.
@@ -222,17 +218,17 @@ class Topology:
         raise NotImplementedError
 
     def ways_to(self, goal: int, by: str = "seconds") -> Ways:
-        """Return the cheapest ways, through any places, to a place from all other places.
+        """Return the cheapest paths, through any places, from all places to `goal`.
 
         `by` is the cost: "metres" or "seconds".
         """
         raise NotImplementedError
 
     def ways_from(self, at: int | None, by: str = "seconds") -> WaysFrom:
-        """Return the cheapest ways, through any places, from a place to all places.
+        """Return the cheapest paths, through any places, from a place to all places.
 
-        `at` None = the probe is not on the map yet. The way to `at` itself costs nothing, except on
-        roads: there it is the cheapest round trip. `by` is the cost: "metres" or "seconds".
+        `at` None = the probe is not on the map yet. The path to `at` itself costs nothing. On
+        roads, it is the cheapest round trip. `by` is the cost: "metres" or "seconds".
         """
         raise NotImplementedError
 
@@ -244,9 +240,8 @@ class Topology:
     def columns(self, names: Sequence[str] | None = None) -> tuple[FloatArray, tuple[str, ...]]:
         """Return the columns (n, p) with the given names, and their titles (p,).
 
-        A linear mean of the belief uses these columns. Possible names are x, y, z, the keys of
-        `numbers`, and the features. `names` None = the features, or the columns from which features
-        of an embedding are computed.
+        Possible names are x, y, z, the keys of `numbers`, and the features. `names` None = the
+        features. If the features are an embedding, None = the columns behind the embedding.
 
         Raises:
             ConfigError: a name is unknown.
@@ -278,7 +273,7 @@ class Topology:
         return self.positions[location : location + 1]
 
     def snap(self, x: float, y: float, max_distance: float, z: float | None = None) -> int | None:
-        """Return the place nearest to a position; of several nearest places, the first.
+        """Return the place nearest to a position; the first one if several are nearest.
 
         The result is None if the nearest place is farther than `max_distance` [m] or the position
         is not finite. Heights count only if `z` is given.
@@ -295,12 +290,13 @@ class Topology:
             return None
         return int(np.argmax(distances <= nearest + SAME_DISTANCE))
 
-    def _open_places(self, observed: BoolArray, unavailable: Collection[int]) -> IntArray:
-        self._check(None, observed)
+    def _open(self, at: int | None, observed: BoolArray, unavailable: Collection[int]) -> BoolArray:
+        """Return flags (n,): True for each place that is neither observed nor unavailable."""
+        self._check(at, observed)
         chosen = ~observed
         if unavailable:
             chosen[list(unavailable)] = False
-        return np.flatnonzero(chosen)
+        return chosen
 
     def _check(self, at: int | None, observed: BoolArray) -> None:
         if observed.shape != (self.n,) or observed.dtype != np.bool_:
@@ -317,7 +313,7 @@ class Topology:
 # -- places joined by moves ------------------------------------------------------------------------
 
 _MOST_KEPT = 4096
-"""Largest number of places whose ways within `reach` are cached."""
+"""Largest number of places whose paths within `reach` are cached."""
 
 
 @dataclass(frozen=True)
@@ -325,9 +321,7 @@ class Components:
     """Connected parts of a map."""
 
     weak: int  # number of weakly connected parts
-    # places of the largest strongly connected part, sorted; of several largest parts, the part
-    # with the first place
-    largest: tuple[int, ...]
+    largest: tuple[int, ...]  # places of the (first) largest strongly connected part, sorted
     outside: tuple[int, ...]  # all other places, sorted
     traps: tuple[int, ...]  # places without a move to another place, sorted
 
@@ -358,7 +352,7 @@ def components_of(following: Sequence[Sequence[int]]) -> Components:
 class GraphTopology(Topology):
     """Map of places with directed moves; a probe may cross observed and unavailable places.
 
-    No way between two places may be cheaper than the direct move between them. Further arguments
+    No path between two places may be cheaper than the direct move between them. Further arguments
     are those of `Topology`.
 
     Args:
@@ -446,7 +440,7 @@ class GraphTopology(Topology):
     ) -> IntArray:
         """Return possible next places, see `Topology.candidates`."""
         if at is None:
-            return self._open_places(observed, unavailable)
+            return np.flatnonzero(self._open(at, observed, unavailable))
         self._check(at, observed)
         crossable = _crossable(observed, unavailable)
         found = [b for b in self._next[at] if not crossable[b]]
@@ -469,9 +463,9 @@ class GraphTopology(Topology):
     def route(
         self, at: int | None, goal: int, observed: BoolArray, unavailable: Collection[int] = ()
     ) -> Route:
-        """Return the direct move, else the shortest way within `reach`, else the fastest way.
+        """Return the direct move, else the shortest path within `reach`, else the fastest path.
 
-        The fastest way leads through observed and unavailable places only.
+        The fastest path leads through observed and unavailable places only.
         """
         self._check(at, observed)
         if at is None:
@@ -493,14 +487,14 @@ class GraphTopology(Topology):
         return found
 
     def ways_to(self, goal: int, by: str = "seconds") -> Ways:
-        """Return the cheapest ways to a place from all other places; the result is cached."""
+        """Return the cheapest paths from all places to `goal`; the result is cached."""
         if (goal, by) not in self._ways:
             found = self.arrays.tree(goal, by, back=True)
             self._ways[goal, by] = Ways(goal, found.metres, found.seconds, found.before)
         return self._ways[goal, by]
 
     def ways_from(self, at: int | None, by: str = "seconds") -> WaysFrom:
-        """Return the cheapest ways from a place to all places; see `Topology`. O(moves log places).
+        """Return the cheapest paths from a place to all places. O(moves log places).
 
         With `at` None, the cost of a place is its cost of entry.
         """
@@ -510,22 +504,14 @@ class GraphTopology(Topology):
         return ways_from(self.arrays, at, by, stay=self._stay)
 
     def reachable(
-        self,
-        at: int | None,
-        observed: BoolArray,
-        readings: int,
-        unavailable: Collection[int] = (),
+        self, at: int | None, observed: BoolArray, readings: int, unavailable: Collection[int] = ()
     ) -> BoolArray:
         """Return the flags of `Topology.reachable`. O(places and moves that the readings reach)."""
-        found = bytearray(self.n)
         if at is None:
-            mask = np.frombuffer(found, dtype=np.bool_)
-            if readings > 0:
-                mask[self._open_places(observed, unavailable)] = True
-            return mask
+            return self._open(at, observed, unavailable) & (readings > 0)
         self._check(at, observed)
         crossable = _crossable(observed, unavailable)
-        seen = bytearray(self.n)
+        found, seen = bytearray(self.n), bytearray(self.n)
         frontier = [at]
         if self._stay and readings > 0 and not crossable[at]:
             found[at] = seen[at] = 1
@@ -554,8 +540,8 @@ class GraphTopology(Topology):
     ) -> BoolArray:
         """Return flags (n,): True for each unobserved place that `decisions` decisions can reach.
 
-        Each decision leads to a place within reach, or through observed places to the next
-        unobserved place. As a simplification, a decision may also start from any place on the way.
+        A decision leads to a place within reach, or through observed places to the next unobserved
+        place. To save time, a decision may also start from any place that an earlier one passed.
         Some places that need more decisions are therefore also True.
         """
         known = set(stood)
@@ -629,27 +615,26 @@ class FreeTopology(Topology):
         self, at: int | None, observed: BoolArray, unavailable: Collection[int] = ()
     ) -> IntArray:
         """Return the places that are neither observed nor unavailable, sorted."""
-        self._check(at, observed)
-        return self._open_places(observed, unavailable)
+        return np.flatnonzero(self._open(at, observed, unavailable))
 
     def route(
         self, at: int | None, goal: int, observed: BoolArray, unavailable: Collection[int] = ()
     ) -> Route:
-        """Return the straight way to `goal`; the cost is 0 if `at` is None."""
+        """Return the straight line to `goal`; the cost is 0 if `at` is None."""
         self._check(at, observed)
         if at is None:
             return Route((goal,), Cost(0.0, 0.0))
         return Route((goal,), Cost(*self.speeds.leg(self.points[at], self.points[goal])))
 
     def ways_to(self, goal: int, by: str = "seconds") -> Ways:
-        """Return the straight ways to a place from all other places."""
+        """Return the straight lines from all places to `goal`."""
         metres, seconds = self._legs(self.points[goal] - self.points)
         following = np.full(self.n, goal, dtype=np.int64)
         following[goal] = -1
         return Ways(goal, metres, seconds, following)
 
     def ways_from(self, at: int | None, by: str = "seconds") -> WaysFrom:
-        """Return the straight ways from a place to all places. If `at` is None, all costs are 0."""
+        """Return the straight lines from a place to all places; without a place, all cost 0."""
         offsets = np.zeros_like(self.points) if at is None else self.points - self.points[at]
         return WaysFrom(*self._legs(offsets), np.full(self.n, -1, dtype=np.int64))
 
@@ -658,21 +643,13 @@ class FreeTopology(Topology):
         return metres, self.speeds.seconds(offsets, metres)
 
     def reachable(
-        self,
-        at: int | None,
-        observed: BoolArray,
-        readings: int,
-        unavailable: Collection[int] = (),
+        self, at: int | None, observed: BoolArray, readings: int, unavailable: Collection[int] = ()
     ) -> BoolArray:
         """Return flags (n,): True for each place that is neither observed nor unavailable.
 
         If `readings` is 0, all flags are False.
         """
-        self._check(at, observed)
-        mask = np.zeros(self.n, dtype=np.bool_)
-        if readings > 0:
-            mask[self._open_places(observed, unavailable)] = True
-        return mask
+        return self._open(at, observed, unavailable) & (readings > 0)
 
 
 Places: TypeAlias = FreeTopology | GraphTopology

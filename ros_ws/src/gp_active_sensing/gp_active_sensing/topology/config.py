@@ -32,7 +32,6 @@ from gp_active_sensing.topology.map_config import (
     RasterConfig,
     RoadsConfig,
     StationsConfig,
-    WeightsConfig,
 )
 from gp_active_sensing.topology.roads import Roads, keep_largest
 from gp_active_sensing.topology.stations import of_stations
@@ -47,7 +46,7 @@ _GRIDS: Mapping[type, Callable[..., Built]] = {
 
 
 def build_topology(config: MapConfig, *, base_dir: Path | None = None) -> Topology:
-    """Build the map of a configuration; look up a relative `file` in `base_dir` first.
+    """Build the map of a configuration; look for its files in `base_dir` first.
 
     Raises:
         ConfigError: an outline or obstacle is no polygon, or a feature or weight is wrong.
@@ -90,9 +89,7 @@ def build_settled(config: MapConfig, *, base_dir: Path | None = None) -> tuple[T
         places = make_line(settled.count, step, **how, name=name, frame=frame)
     for note in places.notes:
         logger.info("map %r: %s", places.name, note)
-    if config.weights != WeightsConfig():
-        places = weighted(places, config.weights, base_dir)
-    return places, settled
+    return weighted(places, config.weights, base_dir), settled
 
 
 def _of_roads(config: RoadsConfig, path: Path) -> Roads:

@@ -23,7 +23,7 @@ NEAR = 0.1
 
 
 class Cells(Protocol):
-    """A grid of cells with any position and orientation."""
+    """Grid of cells with any position and orientation."""
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -32,7 +32,7 @@ class Cells(Protocol):
 
     @property
     def corners(self) -> FloatArray:
-        """Points (m, 2) on the grid's edge in the map's frame [m]; their box contains all cells."""
+        """Points (m, 2) [m] in the map's frame; their bounding box contains all data."""
         ...
 
     def cells_of(self, points: FloatArray) -> FloatArray:
@@ -41,14 +41,14 @@ class Cells(Protocol):
 
 
 class FreeGround:
-    """Ground that is inside an outline and outside of obstacles and blocked cells.
+    """Ground inside an outline, but outside of obstacles and blocked cells.
 
     Args:
         outline: area of the ground [m]; None = everywhere.
         obstacles: areas that are not free [m].
         inflation: smallest distance of free ground from outline and obstacles [m].
         cells: grid with blocked cells; everything outside the grid is blocked. None = no grid.
-        blocked: (rows, columns) blocked cells.
+        blocked: (rows, columns) flags of the blocked cells.
 
     Raises:
         ConfigError: an outline is no polygon, or the inflation leaves no ground.
@@ -126,22 +126,17 @@ class FreeGround:
         import shapely
 
         lines: Any = shapely.linestrings(points[ends[free]])  # typed as a single line
-        clear = np.ones(int(free.sum()), dtype=np.bool_)
-        if self._obstacles is not None:
-            clear &= ~shapely.intersects(self._obstacles, lines)
-        if self._bars is not None:
-            clear &= ~shapely.intersects(self._bars, lines)
-        if self._area is not None:
-            clear &= shapely.covers(self._area, lines)
-        free[free] = clear
+        # None intersects nothing.
+        hit = shapely.intersects(self._obstacles, lines) | shapely.intersects(self._bars, lines)
+        free[free] = ~hit if self._area is None else ~hit & shapely.covers(self._area, lines)
         return free
 
     def without(self, squares: FloatArray, width: float) -> FreeGround:
-        """Return this ground without m squares: centres `squares` (m, 2), side `width` [m]."""
+        """Return this ground without squares: centres `squares` (m, 2), side `width` [m]."""
         import shapely
 
         other = copy(self)
-        half = 0.5 * width * (1.0 - HAIR)  # a way between two squares touches neither
+        half = 0.5 * width * (1.0 - HAIR)  # a path between two squares touches neither
         gone = shapely.box(*(squares - half).T, *(squares + half).T)
         shapes = gone if self._obstacles is None else [*gone, self._obstacles]
         other._obstacles = shapely.union_all(shapes)
@@ -164,10 +159,9 @@ class FreeGround:
         return self.passable(points, pairs)
 
     def nearest(self, x: float, y: float) -> tuple[float, float]:
-        """Return a free point near a position, at most 5 % farther than the nearest free point.
+        """Return a free point near a position [m], at most 5 % farther than the nearest free point.
 
-        Return the position itself if it is free, or if nothing within 1,000 km is free. Units are
-        metres.
+        Return the position itself if it is free, or if nothing within 1,000 km is free.
         """
         here = np.array([[x, y]])
         if self.free(here)[0]:
@@ -186,16 +180,14 @@ _AROUND = np.linspace(0.0, math.tau, 128, endpoint=False)
 _NEAREST, _FARTHEST = 0.01, 1e6
 """Smallest and largest radius of the search for free ground [m]."""
 HAIR = 1e-6
-"""A point this close to the edge of its cell also touches the neighbouring cell [cells]."""
+"""Distance from an edge within which a point also touches the neighbouring cell [cells]."""
 _SIDES = HAIR * np.array([(1.0, 1.0), (1.0, -1.0), (-1.0, 1.0), (-1.0, -1.0)])
-"""Offsets [cells] of four test points. Their cells are all cells that a point touches."""
+"""Offsets of four test points from a point [cells]; the point touches the cells of all four."""
 _AT_ONCE = 1 << 21
 """Largest number of cells that are looked up in one step."""
 
 
 class _BlockedCells(NamedTuple):
-    """Grid with blocked cells; everything outside the grid is blocked."""
-
     cells: Cells
     blocked: BoolArray
 
@@ -208,7 +200,7 @@ class _BlockedCells(NamedTuple):
         return np.asarray(outside | self.blocked[row, column])
 
     def free_points(self, points: FloatArray) -> BoolArray:
-        """Return flags (m,): True if a point touches no blocked cell."""
+        """Return flags (m,): True for a point that touches no blocked cell."""
         cells = self.cells.cells_of(points)
         hit = np.zeros(len(cells), dtype=np.bool_)
         for side in _SIDES:
@@ -216,7 +208,7 @@ class _BlockedCells(NamedTuple):
         return ~hit
 
     def free_lines(self, points: FloatArray, pairs: IntArray) -> BoolArray:
-        """Return flags (len(pairs),): True if no blocked cell is on the line between two points."""
+        """Return flags (len(pairs),): True if the line between two points is free."""
         if not len(pairs):
             return np.zeros(0, dtype=np.bool_)
         cells = self.cells.cells_of(points)
@@ -295,7 +287,7 @@ class OccupancyGrid:
     _blocked: dict[tuple[float, str], BoolArray] = field(
         default_factory=dict, init=False, repr=False
     )
-    """Cache with the last result of `blocked`; the arguments of the call are the key."""
+    """Last result of `blocked`; the key is the arguments of the call."""
 
     def __post_init__(self) -> None:
         given = np.asarray(self.values)
@@ -357,18 +349,14 @@ class OccupancyGrid:
         """Return the numbers of free, occupied and unknown cells."""
         taken = int(np.count_nonzero(self.values >= OCCUPIED))
         unknown = int(np.count_nonzero(self.values < 0))
-        return {
-            "free": self.values.size - taken - unknown,
-            "occupied": taken,
-            "unknown": unknown,
-        }
+        return {"free": self.values.size - taken - unknown, "occupied": taken, "unknown": unknown}
 
     def blocked(self, *, inflation: float = 0.0, unknown: str = "blocked") -> BoolArray:
         """Return read-only flags (rows, columns): True for a cell where a probe cannot be.
 
         Occupied cells are blocked. Cells whose middle is nearer than `inflation` [m] to the edge of
-        an occupied cell are also blocked. `unknown` is the meaning of unknown cells: "blocked" or
-        "free". Unknown cells are not inflated, as in Nav2.
+        an occupied cell are also blocked. Unknown cells count as `unknown`: "blocked" or "free".
+        They are not inflated, as in Nav2.
         """
         asked = inflation, unknown
         if (known := self._blocked.get(asked)) is not None:
@@ -387,7 +375,7 @@ Outline: TypeAlias = "Sequence[tuple[float, float]] | Polygon | MultiPolygon"
 """Two opposite corners of a rectangle, corners of a polygon, or a polygon of shapely [m]."""
 
 _HAIR = 1e-9
-"""Largest rounding error of a place on an outline's edge, as a fraction of the outline's size."""
+"""Largest rounding error of a point on an outline, as a fraction of the outline's size."""
 
 
 def polygon(outline: Outline, key: str, problems: list[str]) -> Any:
@@ -441,7 +429,7 @@ def common(outline: Outline | None, other: Outline, key: str) -> Any:
 
 
 def fault_of(shape: Any) -> str:
-    """Return why and where a shape is no simple polygon, as a text; "" = no fault."""
+    """Describe why and where a shape is no simple polygon; "" = no fault."""
     import shapely
 
     if shape.is_valid:  # False for a shape without area
@@ -470,11 +458,11 @@ def widened(shape: Any) -> Any:
 
 def simple(geometry: Any) -> Iterator[Any]:
     """Yield the points, lines and polygons in a geometry of shapely; None contains nothing."""
-    if geometry is None or not hasattr(geometry, "geoms"):
-        yield from () if geometry is None else (geometry,)
-        return
-    for part in geometry.geoms:
-        yield from simple(part)
+    if hasattr(geometry, "geoms"):
+        for part in geometry.geoms:
+            yield from simple(part)
+    elif geometry is not None:
+        yield geometry
 
 
 def inside_of(shape: Any, points: FloatArray) -> BoolArray:
@@ -558,14 +546,8 @@ def spacing_of(points: FloatArray) -> Spacing:
 # -- units of length, names of heights, signs of depths --------------------------------------------
 
 HEIGHTS: Mapping[str, float] = {
-    "z": 1.0,
-    "z_m": 1.0,
-    "height": 1.0,
-    "height_m": 1.0,
-    "altitude": 1.0,
-    "elevation": 1.0,
-    "depth": -1.0,
-    "depth_m": -1.0,
+    **dict.fromkeys(("z", "z_m", "height", "height_m", "altitude", "elevation"), 1.0),
+    **dict.fromkeys(("depth", "depth_m"), -1.0),
 }
 """Factor that converts the numbers of a column to heights; the keys are names of columns."""
 _UNITS = {

@@ -1,8 +1,8 @@
 """Maps of generated places: points, a line, and grids on areas, occupancy grids or rasters.
 
-Places on an occupancy grid or a raster form a lattice with the user's spacing. The lattice is fixed
-in the map's frame and does not depend on the extent of the grid. When an occupancy grid grows,
-shifts or turns, its earlier places therefore stay the same.
+Places on an occupancy grid or a raster form a lattice with the configured spacing. The lattice is
+fixed in the map's frame and does not depend on the extent of the grid. When an occupancy grid
+grows, shifts or turns, its earlier places therefore stay the same.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def make_points(
     name: str = "points",
     frame: str = "map",
 ) -> FreeTopology:
-    """Make a map of `count` points of a scrambled Sobol sequence. Any point may follow any other.
+    """Make a map of `count` points of a scrambled Sobol sequence; all moves are possible.
 
     Features are the coordinates x1 … xd in the box from `low` (d,) to `high` (d,). `seed`
     determines the sequence. `speed` is the speed of the probe [m/s].
@@ -100,8 +100,7 @@ def make_line(
 ) -> Places:
     """Make a line of places along x with a `spacing` [m]; the only feature is x.
 
-    `origin` is the position of the first place [m]. `moves`, `speed`, `reach`, `name` and `frame`
-    are those of `make_grid`.
+    `origin` is the position of the first place [m]. The other arguments are those of `make_grid`.
     """
     x = origin[0] + spacing * np.arange(count)
     positions = np.column_stack([x, np.full(count, origin[1])])
@@ -145,15 +144,15 @@ def make_grid(
     are places.
 
     Args:
-        columns: number of cells along x; 0 = as many as the outline needs.
-        rows: number of cells along y; 0 = as many as the outline needs.
+        columns: number of cells along x; 0 = as many as fit the outline.
+        rows: number of cells along y; 0 = as many as fit the outline.
         spacing: distance between neighbouring centres, along x and along y [m].
         neighbours: 4 or 8.
         outline: area with places, including its edge [m]: corners, or a Polygon or MultiPolygon of
             shapely. None = the rectangle of columns and rows.
         obstacles: areas without places, in the same forms as `outline`.
         inflation: smallest distance of places and moves from outline and obstacles [m].
-        moves: "free" (any place may be next, in a straight line) or "adjacent".
+        moves: "adjacent" (to the neighbours) or "free" (to any place, in a straight line).
         origin: centre of cell c0r0 [m]; None = the lower left corner of the outline if columns and
             rows are 0, else (0, 0).
         heights: z of the layers, upwards [m]; () = a grid in the plane. The name of the cell above
@@ -164,8 +163,7 @@ def make_grid(
         frame: metric frame of the positions.
 
     Raises:
-        ConfigError: an outline is no polygon, no cell is left, or there are more than `MOST_CELLS`
-            cells.
+        ConfigError: an outline is no polygon, no cell is left, or there are too many cells.
     """
     ground = FreeGround(outline, obstacles, inflation)
     step = spacings(spacing)
@@ -225,13 +223,9 @@ def cell_names(cells: IntArray) -> list[str]:
 
 
 def neighbouring(
-    cells: IntArray,
-    neighbours: int,
-    *,
-    standing: BoolArray | None = None,
-    beside: bool = False,
+    cells: IntArray, neighbours: int, *, standing: BoolArray | None = None, beside: bool = False
 ) -> IntArray:
-    """Return the pairs (m, 2) of indices of neighbouring cells, each pair once.
+    """Return the indices (m, 2) of neighbouring cells, each pair once.
 
     `cells` (n, 2) are columns and rows. `standing` (n,) are flags of the cells to use, None = all.
     With `beside`, a diagonal pair counts only if both cells beside the diagonal are used.
@@ -271,9 +265,9 @@ def map_of(
     reach: float = 0.0,
     numbers: Mapping[str, FloatArray] | None = None,
 ) -> Places:
-    """Return the map of (n, 2 or 3) points: x, y, z upwards [m].
+    """Return the map of places at `points` (n, 2 or 3): x, y, z upwards [m].
 
-    A straight move in each direction joins the two places of a pair in `pairs` (m, 2). The other
+    Straight moves in both directions join the two places of each pair in `pairs` (m, 2). The other
     arguments are those of `make_grid`.
     """
     speeds = speed if isinstance(speed, Speeds) else Speeds(speed)
@@ -347,9 +341,9 @@ def _free_lattice(
     step: FloatArray,
     anchor: tuple[float, float],
     name: str,
-    where: str = "",
+    where: str,
 ) -> IntArray:
-    """Return the (m, 2) columns and rows of lattice points on free ground, row by row.
+    """Return the columns and rows (m, 2) of lattice points on free ground, row by row.
 
     The points lie in the bounding box of `cells`. `where` describes the free ground in a message.
 
@@ -400,12 +394,12 @@ def make_occupancy_map(
 
     The place in column c and row r of the lattice is at `anchor` + `spacing` (c, r) [m]. Its name
     is "c{c}r{r}"; c and r may be below 0. A move joins two neighbours if the straight line between
-    them touches no blocked cell. Everything outside the grid is blocked. The largest connected part
-    is kept. All other arguments are those of `make_grid`.
+    them touches no blocked cell. Everything outside the grid is blocked. Only the largest connected
+    part becomes places. All other arguments are those of `make_grid`.
 
-    Places with names in `keep` come first, in this order. A blocked place in `keep` stays on the
-    map, but no move leads to it. New places follow if moves join them to the largest connected
-    group of places in `keep`.
+    `keep` has the names of earlier places, which come first in this order. A blocked earlier place
+    stays on the map, but no move leads to it. New places are added if moves join them to the
+    largest connected group of earlier places.
 
     Raises:
         ConfigError: the spacing is not above 0, there are more than `MOST_CELLS` cells, or a name
@@ -477,13 +471,13 @@ Built: TypeAlias = tuple[Places, GridConfig]
 """Grid, and its configuration with the chosen spacing and origin."""
 
 _TRIED = 3
-"""Number of round spacings that are tried as default."""
+"""Number of round spacings that are tried as the default spacing."""
 _ROUND = (1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0)
 """Leading digits of round spacings."""
 
 
 def _near(area: float) -> list[float]:
-    """Return round spacings [m] for an area [m²]; the first gives about `USUAL_PLACES` places."""
+    """Return round spacings [m]; the first one gives `area` [m²] about `USUAL_PLACES` places."""
     wanted = math.sqrt(area / USUAL_PLACES)
     power = 10.0 ** math.floor(math.log10(wanted))
     found = {float(f"{r * p:.6g}") for r in _ROUND for p in (0.1 * power, power, 10.0 * power)}
@@ -496,8 +490,8 @@ def usual_map(
     """Return the default spacing of a map on an occupancy grid [m], and that map.
 
     The default is the round spacing whose number of places is nearest to `USUAL_PLACES`. It is at
-    least the width of a cell. The places are counted, since walls and doors remove more places than
-    their area suggests. `build` makes the map with a spacing.
+    least the width of a cell. Each spacing is tried with `build`, which makes the map, since walls
+    and doors remove more places than their area suggests.
 
     Raises:
         MapError: no spacing gives a place.
@@ -518,7 +512,7 @@ class _AreaLayout:
     """Outline, obstacles and regions of a map in metres, from its configuration and its files.
 
     `path` is the file of the map, None = no file. `notes` and `datum` are those of the cells in
-    this file. `metres` is the first key with coordinates in metres; "" = no such key.
+    this file. `metres` is the first source of coordinates in metres, for messages; "" = none yet.
     """
 
     def __init__(
@@ -594,7 +588,7 @@ class _AreaLayout:
     def ground(self) -> Any:
         """Return the outline without the obstacles as a shape; None = no outline.
 
-        The result is also None if a shape is no polygon; `FreeGround` reports this error later.
+        The result is also None if a shape is no polygon; `FreeGround` raises that error later.
         """
         if self.outline is None:
             return None
@@ -607,8 +601,8 @@ class _AreaLayout:
         return shape.difference(shapely.union_all(others))
 
     def finished(self, places: Places, spacing: Step, origin: tuple[float, float]) -> Built:
-        """Return the grid with datum, notes and the weights of regions; also its configuration."""
-        if not isinstance(self._config, OccupancyConfig):  # has its largest part only
+        """Add datum, notes and weights of regions to a grid; also return its configuration."""
+        if not isinstance(self._config, OccupancyConfig):  # it is the largest part already
             places = self._in_parts(places)
         if self.regions:
             weights = np.ones(places.n)
@@ -662,7 +656,7 @@ def of_areas(config: AreasConfig, path: Path | None, base_dir: Path | None) -> B
     """Build the grid of a rectangle or of areas; `path` is the file of the areas, None = no file.
 
     Raises:
-        ConfigError: an outline or an obstacle is no polygon, or no cell is left.
+        ConfigError: an outline or an obstacle is no polygon, or no place is left.
         MapError: a file cannot be used.
     """
     layout = _AreaLayout(config, path, base_dir)
@@ -765,13 +759,13 @@ def of_occupancy(config: OccupancyConfig, path: Path, base_dir: Path | None) -> 
 # -- lost ground -----------------------------------------------------------------------------------
 
 _LEAST = 0.01
-"""A loss of at least this fraction of the free ground or of the places is reported."""
+"""Smallest reported loss, as a fraction of the free ground or of the places."""
 _FINER = (0.8, 0.65, 0.5, 0.35, 0.25)
-"""Ratios of a smaller spacing to the present one; they are tried in turn to keep lost places."""
+"""Factors of the spacing that are tried in turn to keep lost places."""
 
 
 def _around(parts: Iterable[tuple[float, float, float]]) -> str:
-    """Describe the three largest parts of the ground; `parts` are tuples (area [m²], x, y [m])."""
+    """Describe the three largest parts of the ground; a part is (area [m²], x [m], y [m])."""
     ordered = sorted(parts, key=lambda part: -part[0])
     shown = [f"{size:.3g} m² around ({x:.1f}, {y:.1f})" for size, x, y in ordered[:3]]
     more = f" and {len(ordered) - 3} smaller parts" if len(ordered) > 3 else ""
@@ -807,7 +801,7 @@ def _narrowed(shape: Any, inflation: float) -> Iterator[str]:
 def _lost_places(
     places: Places, spacing: Step, finest: float, build: Callable[[Step], Places]
 ) -> Iterator[str]:
-    """Yield a note if no move reaches some free places, with a spacing that would join them.
+    """Yield a note if no move reaches some free places, with a spacing that keeps them.
 
     `finest` is the smallest tried spacing [m]. `build` makes the map with another spacing.
     """
@@ -839,7 +833,7 @@ def _lost_places(
 
 
 def _lost_ground(grid: OccupancyGrid, config: OccupancyConfig, places: Places) -> Iterator[str]:
-    """Yield notes on free ground without places: near walls, and in rooms without a place."""
+    """Yield notes on rooms without a place, and on ground that the inflation takes."""
     from scipy.ndimage import center_of_mass, label
 
     free = ~grid.blocked(**{**config.counting, "inflation": 0.0})

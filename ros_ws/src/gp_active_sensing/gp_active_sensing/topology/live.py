@@ -14,7 +14,7 @@ from gp_active_sensing.topology.base import GraphTopology, Places, Topology
 from gp_active_sensing.topology.geometry import FreeGround, OccupancyGrid, Outline
 from gp_active_sensing.topology.grids import make_occupancy_map, usual_map
 from gp_active_sensing.topology.loaders.areas import weighted
-from gp_active_sensing.topology.map_config import OccupancyConfig, WeightsConfig
+from gp_active_sensing.topology.map_config import OccupancyConfig
 from gp_active_sensing.types import BoolArray
 
 
@@ -31,7 +31,7 @@ class LivePlaces:
 
     config: OccupancyConfig  # with the spacing of the first grid if none is configured
     topology: Places
-    closed: frozenset[int]  # occupied places, without moves to them and with a weight of 0
+    closed: frozenset[int]  # occupied or isolated places, with a weight of 0
     mark: str  # checksum of the last grid
     number: int = 1  # number of the last grid, from 1
 
@@ -101,8 +101,7 @@ def _places(config: OccupancyConfig, grid: OccupancyGrid, keep: tuple[str, ...])
         frame=config.frame,
         **config.making,
     )
-    weights = config.weights
-    return places if weights == WeightsConfig() else weighted(places, weights)
+    return weighted(places, config.weights)
 
 
 def _areas(config: OccupancyConfig) -> tuple[Outline | None, list[Outline]]:
@@ -123,7 +122,7 @@ def _moves(places: Places) -> tuple[object, ...]:
 
 
 def is_cut(topology: Topology, way: tuple[int, ...], closed: Collection[int]) -> bool:
-    """Return whether a way is interrupted by a closed place or by a move that no longer exists."""
+    """Return whether a path has a closed place, or a move that no longer exists."""
     if any(place in closed for place in way):
         return True
     if not isinstance(topology, GraphTopology) or topology.reach:
