@@ -24,8 +24,8 @@ logger = logging.getLogger(__name__)
 def place_of(reading: Reading, topology: Topology, snap_distance: float) -> int:
     """Return the place of a reading, from its location or its position.
 
-    A position may be up to `snap_distance` [m] from its place. Fields of the reading may have any
-    type.
+    A position may be up to `snap_distance` [m] from its place. Fields of the reading may have
+    wrong types.
 
     Raises:
         ReadingError: the reading is unusable; the error has a reason code.
@@ -126,17 +126,16 @@ def check_start(topology: Topology, start: Start | None) -> int | None:
 def place_near(topology: Topology, position: tuple[float, float], key: str) -> int:
     """Return the index of the place nearest to x, y [m], or to longitude, latitude [degree].
 
-    On a map with a datum, a position counts as degrees if these degrees lie on the map. All other
-    positions count as metres. `key` is the beginning of error messages.
+    On a map with a datum, a position counts as degrees if its distance from the datum is then at
+    most the extent of the map. Otherwise, it counts as metres. `key` begins each message.
 
     Raises:
-        ConfigError: the nearest place is too far from the position. The limit is the spacing of
-            places or `NEAR` times the diagonal of the map, whichever is larger.
+        ConfigError: the nearest place is too far away. The limit is the spacing of places or
+            `NEAR` times the diagonal of the map, whichever is larger.
     """
     x, y = position
     datum = topology.datum
     if datum is not None:
-        # Otherwise, the numbers are metres.
         east, north = x - datum[0], y - datum[1]
         apart = DEGREE * math.hypot(east * math.cos(math.radians(datum[1])), north)
         if apart <= float(np.ptp(topology.positions, axis=0).max()):
@@ -186,7 +185,7 @@ def place_index(topology: Topology, given: str | int, key: str) -> int:
 
 
 def route_geometry(topology: Topology, path: Sequence[int]) -> FloatArray:
-    """Return the line (m, 2) [m] of a drive through places in order, without repeated points."""
+    """Return the line (m, 2) [m] of a drive through places, without repeated points."""
     pieces = [topology.geometry(place) for place in path]
     points = np.concatenate(pieces) if pieces else np.zeros((0, 2))
     apart = np.hypot(*np.diff(points, axis=0).T) if len(points) > 1 else np.zeros(0)

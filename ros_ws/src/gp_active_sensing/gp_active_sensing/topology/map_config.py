@@ -52,8 +52,7 @@ class AreaConfig:
 class WeightsConfig:
     """Configuration of the weights of places in the error of the map; by default all weights are 1.
 
-    The weight of a place is the product of two numbers: the value of the place in `column`, and the
-    weight of the area that contains the place.
+    The weight of a place is its value in `column` times the weight of the area that contains it.
     """
 
     column: str = param(
@@ -135,7 +134,7 @@ class MapConfig:
 
     @classmethod
     def variant(cls, given: Mapping[str, Any]) -> tuple[type[MapConfig], dict[str, Any]]:
-        """Return the subclass that fits the given keys, and the arguments of this subclass.
+        """Return the subclass that fits the given keys, and its arguments.
 
         Keys of other subclasses are dropped if they have their default values.
 
@@ -145,9 +144,8 @@ class MapConfig:
         """
         if cls is not MapConfig:
             return cls, dict(given)
-        if isinstance(
-            columns := given.get("columns_of"), Mapping
-        ):  # as in records of earlier versions
+        columns = given.get("columns_of")
+        if isinstance(columns, Mapping):  # as in records of earlier versions
             given = {**given, "columns_of": [f"{k}={v}" for k, v in columns.items() if v]}
         if given.get("descent_speed") == given.get("climb_speed"):
             given = {key: value for key, value in given.items() if key != "descent_speed"}
@@ -301,8 +299,7 @@ class FileConfig(_WithFeatures, _WithLargest, _FileMapConfig):
         Raises:
             ConfigError: a key has no meaning for this kind of map.
         """
-        given = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        kind, keys = MapConfig.variant({**given, "kind": kind_of_map(str(path))})
+        kind, keys = MapConfig.variant({**vars(self), "kind": kind_of_map(str(path))})
         return kind(**keys)
 
 
@@ -529,7 +526,7 @@ class OccupancyConfig(GridConfig):
     @property
     def counting(self) -> dict[str, Any]:
         """Arguments of `OccupancyGrid.blocked`."""
-        return {key: getattr(self, key) for key in ("inflation", "unknown")}
+        return {"inflation": self.inflation, "unknown": self.unknown}
 
     @property
     def making(self) -> dict[str, Any]:
@@ -579,7 +576,7 @@ MapConfig.VARIANTS = (
 
 
 def _kinds_of(stated: Mapping[str, Any]) -> tuple[type[MapConfig], ...]:
-    """Return the configuration classes that fit the keys `kind`, `topic` and `file`.
+    """Return the configuration classes that the keys `kind`, `topic` and `file` allow.
 
     Raises:
         ConfigError: the kind is missing or unknown, or does not fit the file.

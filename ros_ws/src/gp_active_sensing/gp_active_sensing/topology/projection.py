@@ -24,20 +24,20 @@ from gp_active_sensing.types import FloatArray
 from gp_active_sensing.util.lazy import library
 
 LOCAL = "local"
-"""Name of the coordinate system of maps whose coordinates are metres in their own frame."""
+"""Name of a map's own metric frame, in place of a coordinate system."""
 LONLAT = "EPSG:4326"
 """Coordinate system of longitude and latitude, longitude first."""
 
 DEGREE = 111_320.0
 """Approximate length of a degree of latitude [m]."""
 _TINY = 0.05
-"""Median length of segments [m] below which coordinates declared as metres must be degrees."""
+"""Median length of segments [m]; below it, coordinates declared as metres must be degrees."""
 _FACTOR = 50.0
-"""Ratio of drawn to stated lengths above which the declared unit must be wrong."""
+"""Ratio between drawn and stated lengths; above it, the declared unit must be wrong."""
 _LONGEST = 100e3
-"""Median segment length above which coordinates declared as degrees must be metres [m]."""
+"""Median length of segments [m]; above it, coordinates declared as degrees must be metres."""
 _FAR = 500e3
-"""Largest extent of a map [m]. In a larger map, lengths have a relative error above 0.001."""
+"""Largest extent of a map [m]; beyond it, the relative error of lengths exceeds 0.001."""
 _BEYOND = 1e9
 """Largest absolute coordinate on Earth, in any unit."""
 
@@ -145,7 +145,7 @@ def place(
     """Return lines in local metres; raise an error if they cannot be in the unit of `crs`.
 
     `lengths` are the stated lengths of the lines [m]; None = not stated, () = none is stated. With
-    `allow_small`, metres are accepted even if the map is so small that they look like degrees. The
+    `allow_small`, metres are accepted even if they are so small that they look like degrees. The
     other arguments and the errors are those of `locate`, but the map may have any size.
     """
     points = np.array([point for line in lines for point in line], dtype=np.float64)
@@ -221,8 +221,8 @@ def own_origin(crs: str, *, where: str) -> Point | None:
 def frame_error(points: Sequence[Point], crs: str, datum_at: Point, *, where: str) -> float:
     """Return the largest error [m] if coordinates in `crs` are used as metres about `datum_at`.
 
-    The error of a point is the distance between two positions: the coordinates minus `datum_at`,
-    and the exact position in the local frame about `datum_at`. All coordinates are in `crs`.
+    The error of a point is the distance between its coordinates minus `datum_at` and its exact
+    position in the local frame about `datum_at`. All coordinates are in `crs`.
     """
     lonlat = geographic_of([datum_at, *points], crs, where=where)
     origin = (float(lonlat[0, 0]), float(lonlat[0, 1]))

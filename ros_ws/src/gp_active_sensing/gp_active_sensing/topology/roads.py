@@ -52,10 +52,10 @@ _DEFAULT: tuple[str, ...] = ("length", "lanes", "speed_limit", "direction")
 class Roads(GraphTopology):
     """Road network, in which each place is a directed segment.
 
-    The position of a place is the middle of the segment. The waypoint is the far end of the
-    segment, with the heading of the segment. The cost of a move is the cost of driving the whole
-    next segment. A segment may list its successors. By default, these are all segments that start
-    where it ends. A U-turn is a turn of more than 150° back to the start of the segment.
+    The position of a place is the middle of the segment. The waypoint is the end of the segment,
+    with the heading at this end. The cost of a move is the cost of driving the whole next segment.
+    A segment may list its successors. By default, these are all segments that start where it ends.
+    A U-turn is a turn of more than 150° back to the start of the segment.
 
     Args:
         road_map: segments.
@@ -160,7 +160,7 @@ class Roads(GraphTopology):
 
         Raises:
             ConfigError: a feature is unknown.
-            MapError: the graph cannot be used; for example, it has no edges or no positions.
+            MapError: the graph cannot be used. For example, it has no edges or no positions.
             MissingDependencyError: coordinates are not metres, and pyproj is missing.
         """
         from gp_active_sensing.topology.loaders.graph import road_map_of
@@ -330,11 +330,11 @@ VERSION = 2
 FLOOR = 0.01
 """Smallest weight of a link, relative to the median of the weights above zero."""
 EXACT = 3000
-"""The paths between all pairs of places are computed up to this number of places."""
+"""Largest number of places for which the paths between all pairs are computed."""
 LANDMARKS = 600
 """Number of landmark places in the embedding of a map with more than `EXACT` places."""
 KEPT = 300
-"""An embedding of at least this many places is cached on disk."""
+"""Smallest number of places for which an embedding is cached on disk."""
 MOST = 24
 """Largest number of dimensions of an embedding."""
 
@@ -344,9 +344,8 @@ def manhattan_weights(links: Links, columns: FloatArray, circular: FloatArray) -
 
     ``w_ij = Σ_k |s_ik - s_jk| / range_k + Σ_l angle_l(i, j) / π``, with s = `columns` (n, p), and
     angles between the directions `circular` (n, c) [rad]. A constant column adds 0. The smallest
-    weight is `FLOOR` times the median of the positive weights. Places with equal features are
-    therefore near each other, but not identical. If all places have equal features, each link has
-    the weight 1.
+    weight is `FLOOR` times the median of the positive weights, so that places with equal features
+    stay distinct. If all places have equal features, each link has the weight 1.
     """
     i, j = links.first, links.second
     span = np.ptp(columns, axis=0)
@@ -366,9 +365,9 @@ def join_parts(
 ) -> tuple[Links, FloatArray]:
     """Join every part of a graph to its largest part; return the links and their weights (m,).
 
-    The new link between two parts joins their two nearest places. The weight of the new link is the
-    median weight times a factor. The factor is the length of the new link divided by the median
-    length of the links, but at least 1. `positions` are (n, 2) [m].
+    A new link joins the two nearest places of both parts. Its weight is the median weight times a
+    factor of at least 1: the length of the new link divided by the median length of the links.
+    `positions` are (n, 2) [m].
     """
     from scipy.spatial import cKDTree
 
@@ -399,9 +398,9 @@ def join_parts(
 def embed(
     links: Links, weights: FloatArray, *, share: float = 0.95, exact: int = EXACT
 ) -> tuple[FloatArray, float]:
-    """Return points (n, d), and the fraction of the paths that they explain (see `share`).
+    """Return a point (n, d) for each place of a graph, and the explained fraction (see `share`).
 
-    The distances of the points approximate the lengths δ (n, n) of the shortest paths. By classical
+    Distances between points approximate the lengths δ (n, n) of the shortest paths. By classical
     scaling [Torgerson1952] with J = I - 11ᵀ/n, the points are the eigenvectors of ``-½ J δ² J``
     times the roots of their eigenvalues. Negative eigenvalues are left out. Any stationary kernel
     of the points is therefore positive semi-definite. With more than `exact` places, only landmarks
@@ -439,7 +438,7 @@ def _embed(links: Links, weights: FloatArray, share: float, exact: int) -> tuple
         sources: IntArray = np.arange(n)
         paths = links.shortest_paths(weights)
     else:
-        count = min(LANDMARKS, n)  # each the farthest from those before
+        count = min(LANDMARKS, n)  # each is the farthest from the earlier ones
         sources, paths = np.zeros(count, dtype=np.int64), np.empty((count, n))
         nearest = np.full(n, np.inf)
         for k in range(count):

@@ -1,4 +1,4 @@
-"""Searches along directed moves: cheapest ways, and places within a distance."""
+"""Searches along directed moves: cheapest paths, and places within a distance."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ class Move(NamedTuple):
 Moves = Sequence[Sequence[Move]]
 """Moves out of each of the n places."""
 _Came = dict[int, tuple[int, Move]]
+"""For each reached place, the previous place and the move from there."""
 
 
 class MoveArrays:
@@ -58,8 +59,8 @@ class MoveArrays:
     def graph(self, by: str, *, back: bool = False) -> Any:
         """Return the (n, n) sparse matrix of the costs of moves; `by` is "metres" or "seconds".
 
-        If several moves join two places, the matrix has the cheapest one. With `back`, all moves
-        are reversed.
+        If several moves join two places, the cheapest one counts. With `back`, all moves are
+        reversed.
         """
         if (by, back) not in self._graphs:
             from scipy.sparse import csr_array
@@ -88,9 +89,9 @@ class MoveArrays:
         return np.where(keys[at] == wanted, order[at], -1) if len(keys) else 0 * wanted - 1
 
     def tree(self, root: int, by: str, *, back: bool = False) -> WaysFrom:
-        """Return the cheapest ways from a place, or with `back` the cheapest ways to the place.
+        """Return the cheapest paths from a place, or with `back` the cheapest paths to the place.
 
-        Of several equally cheap ways, take the one whose last crossed place is cheapest to reach.
+        If paths are equally cheap, the path whose last crossed place is cheapest to reach counts.
         """
         from scipy.sparse import csgraph
 
@@ -105,13 +106,13 @@ class MoveArrays:
         if len(costs) and costs.min() <= 0.0:  # avoid cycles of moves that cost nothing
             tight = tight[before[far[tight]] == near[tight]]
         tight = tight[np.argsort(-rank[near[tight]], kind="stable")]
-        # Prefer the cheapest place before, and its first move.
+        # Prefer the cheapest previous place, and its first move.
         first = tight[::-1][np.unique(far[tight[::-1]], return_index=True)[1]]
         via = np.full(self.n, -1, dtype=np.int64)
         via[far[first]] = first
         via[root] = -1
         parents = np.where(via < 0, -1, near[via]) if len(near) else via
-        # Sum the other cost along the ways, from the root outwards.
+        # Sum the other cost along the paths, from the root outwards.
         other = self.seconds if by == "metres" else self.metres
         total = np.full(self.n, np.inf)
         total[root] = 0.0
@@ -138,21 +139,21 @@ def depths(parents: IntArray) -> IntArray:
 
 @dataclass(frozen=True)
 class Ways:
-    """Cheapest ways to one place from all other places; a way may lead through any place."""
+    """Cheapest paths from all places to one place; a path may cross any place."""
 
     goal: int  # the place at the end
-    metres: FloatArray  # (n,) driven distance, infinite where there is no way, 0 from the goal
-    seconds: FloatArray  # (n,) duration, infinite where there is no way, 0 from the goal
-    following: IntArray  # (n,) the next place on the way, -1 where there is no way and at the goal
+    metres: FloatArray  # (n,) driven distance, infinite without a path, 0 from the goal
+    seconds: FloatArray  # (n,) duration, infinite without a path, 0 from the goal
+    following: IntArray  # (n,) next place on the path, -1 without a path and at the goal
 
     @cached_property
     def costs(self) -> tuple[Cost | None, ...]:
-        """Costs (n,) of the ways; None = no way."""
+        """Costs (n,) of the paths; None = no path."""
         pairs = zip(self.metres.tolist(), self.seconds.tolist(), strict=True)
         return tuple(Cost(m, s) if math.isfinite(s) else None for m, s in pairs)
 
     def route(self, at: int) -> Route | None:
-        """Return the way from `at`; () = already at the goal, None = no way."""
+        """Return the path from `at`; () = already at the goal, None = no path."""
         if not math.isfinite(self.seconds[at]):
             return None
         cost = Cost(float(self.metres[at]), float(self.seconds[at]))
@@ -165,14 +166,14 @@ class Ways:
 
 @dataclass(frozen=True)
 class WaysFrom:
-    """Cheapest ways from one place to all other places; a way may lead through any place."""
+    """Cheapest paths from one place to all places; a path may cross any place."""
 
-    metres: FloatArray  # (n,) driven distance, infinite where there is no way
-    seconds: FloatArray  # (n,) duration, infinite where there is no way
-    before: IntArray  # (n,) the last crossed place of the way; -1 = no crossed place
+    metres: FloatArray  # (n,) driven distance, infinite without a path
+    seconds: FloatArray  # (n,) duration, infinite without a path
+    before: IntArray  # (n,) last crossed place on the path; -1 = no crossed place
 
     def route(self, goal: int) -> Route | None:
-        """Return the way to a place; None = no way."""
+        """Return the path to a place; None = no path."""
         if not np.isfinite(self.seconds[goal]):
             return None
         path = [goal]
@@ -182,7 +183,7 @@ class WaysFrom:
         return Route(tuple(reversed(path)), cost)
 
     def reads(self, unread: BoolArray) -> IntArray:
-        """Return the number (n,) of unread places on each way, including the last place."""
+        """Return the number (n,) of unread places on each path, including the last place."""
         total, here = unread.astype(np.int64), self.before
         while (on := here >= 0).any():
             # Each step doubles the number of places that are counted.
@@ -196,7 +197,7 @@ def nearest_ring(
 ) -> list[int]:
     """Return the non-crossable places that need the fewest moves from `at`, sorted.
 
-    The moves lead through crossable places. `following` (n,) has the next places of each place.
+    The moves lead through crossable places. `following` (n,) lists the next places of each place.
     `crossable` (n,) is 1 for a crossable place.
     """
     seen = bytearray(len(following))
@@ -216,17 +217,17 @@ def nearest_ring(
 
 
 METRES, SECONDS = 1, 2
-"""Index of the length [m] and index of the duration [s] in a `Move`."""
+"""Indices of the length [m] and of the duration [s] in a `Move`."""
 
 
 def cheapest(moves: Moves, at: int, goal: int, crossable: bytes | bytearray) -> Route | None:
-    """Return the fastest way through crossable places, None = no way."""
+    """Return the fastest path through crossable places; None = no path."""
     came = search(moves, [at], SECONDS, crossable=crossable, goal=goal)
     return _path(at, goal, came) if goal in came else None
 
 
 def within(moves: Moves, at: int, metres: float) -> dict[int, Route]:
-    """Return the shortest ways, through any places, to all places within a distance [m].
+    """Return the shortest paths, through any places, to all places within a distance [m].
 
     A round trip back to `at` within the distance is included.
     """
@@ -243,10 +244,9 @@ def search(
     crossable: bytes | bytearray | None = None,
     goal: int = -1,
 ) -> _Came:
-    """Search the cheapest ways from `sources` with Dijkstra's algorithm.
+    """Search the cheapest paths from `sources` with Dijkstra's algorithm.
 
-    The result maps each reached place to the previous place on its way and to the move from there.
-    `by` is the index of the cost in a `Move`: `METRES` or `SECONDS`. Ways cost at most `most` and
+    `by` is the index of the cost in a `Move`: `METRES` or `SECONDS`. Paths cost at most `most` and
     lead through `crossable` places (None = all). The search ends at `goal` (-1 = no goal).
     """
     best: dict[int, float] = {}
@@ -277,12 +277,10 @@ def search(
 
 
 def ways_from(moves: MoveArrays, at: int, by: str, *, stay: bool) -> WaysFrom:
-    """Return the cheapest ways from a place; the cost `by` is "metres" or "seconds".
+    """Return the cheapest paths from a place; the cost `by` is "metres" or "seconds".
 
-    O(moves log places).
-
-    With `stay`, the way to `at` itself costs nothing. Without `stay`, this way is the cheapest
-    round trip.
+    With `stay`, the path to `at` itself costs nothing. Without `stay`, it is the cheapest round
+    trip. O(moves log places).
     """
     found = moves.tree(at, by)
     metres, seconds, before = found.metres, found.seconds, found.before
@@ -292,10 +290,9 @@ def ways_from(moves: MoveArrays, at: int, by: str, *, stay: bool) -> WaysFrom:
         around = totals[0] + moves.metres[back], totals[1] + moves.seconds[back]
         metres[at] = seconds[at] = math.inf
         if len(back):
-            # Of equally cheap round trips, take the one with the cheapest way to its last place.
-            least = around[0 if by == "metres" else 1]
-            last = totals[0 if by == "metres" else 1]
-            best = np.lexsort((moves.source[back], last, least))[0]
+            # If round trips are equally cheap, prefer the cheapest path to the last place.
+            k = 0 if by == "metres" else 1
+            best = np.lexsort((moves.source[back], totals[k], around[k]))[0]
             metres[at], seconds[at] = around[0][best], around[1][best]
             before[at] = moves.source[back[best]] if math.isfinite(seconds[at]) else -1
     before[before == at] = -1  # the first place is not crossed

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Point: TypeAlias = tuple[float, float]
 
 FEATURES: tuple[str, ...] = ("x", "y", "length", "lanes", "speed_limit", "direction")
-"""Features of a segment; x and y [m] are its middle, direction is a cosine and a sine."""
+"""Features of a segment: x and y [m] of its anchor, and its direction as cosine and sine."""
 RELATIONAL = "relational"
 """Name of the features that are coordinates of an embedding of the road graph."""
 
@@ -62,13 +62,12 @@ class RoadMap:
 
     name: str  # name of the map
     frame: str  # metric frame of the coordinates
-    segments: tuple[Segment, ...]  # at least one, ids differ, successors exist
-    # longitude and latitude of the origin of the frame [degree]; None = unknown. x is east and y
-    # is north at the origin
+    segments: tuple[Segment, ...]  # at least one, with unique ids and known successors
+    # longitude and latitude of the frame's origin [degree], where x is east and y is north; None =
+    # unknown
     datum: tuple[float, float] | None = None
-    # assumptions, changes and omissions of the loader, each as a sentence
-    notes: tuple[str, ...] = ()
-    crs: str = "local"  # coordinate system of the file, "local" for metres in a frame of its own
+    notes: tuple[str, ...] = ()  # assumptions, changes and omissions of the loader
+    crs: str = "local"  # coordinate system of the file; "local" = metres in the map's own frame
 
 
 def length_of(line: Sequence[Point]) -> float:
@@ -157,16 +156,13 @@ class Links:
 
     @classmethod
     def between(
-        cls,
-        n: int,
-        pairs: Iterable[tuple[int, int, float, float]],
-        mass: FloatArray | None = None,
+        cls, n: int, pairs: Iterable[tuple[int, int, float, float]], mass: FloatArray | None = None
     ) -> Links:
         """Return the links of undirected pairs (i, j, metres, conductance).
 
-        A pair with i = j is left out. For a pair that is repeated, the shortest metres and the
-        largest conductance count. `mass` (n,) is the length of road that each place represents [m];
-        None = the mean metres of its links.
+        A pair with i = j is left out. If a pair is repeated, the smallest metres and the largest
+        conductance count. `mass` (n,) is the length of road that each place represents [m]; None =
+        the mean metres of its links.
 
         Raises:
             ValueError: a place is outside 0 … n-1, or metres or a conductance is not above 0.
@@ -247,16 +243,15 @@ def segment_links(
 ) -> Links:
     r"""Return the links of segments that share a junction, whatever their directions.
 
-    A segment's value belongs to one point of the segment. The distance between two segments at a
-    junction J is the distance between their points via J. The roads from the points to J count as
-    wires with a resistance of 1 per metre. The conductance of a pair follows by eliminating J (the
-    star-mesh transform):
+    A segment's value belongs to its anchor: `anchor` 0 = start, 1 = end. The distance between two
+    segments at a junction J is the distance between their anchors via J. The roads from the anchors
+    to J count as wires with a resistance of 1 per metre. The conductance of a pair follows by
+    eliminating J (the star-mesh transform):
 
     .. math:: w_{ij} = g_i g_j / \sum_{k \in J} g_k, \quad g_k = 1 / (\text{metres from k to J})
 
-    On a road without crossings, the conductance is 1 over the distance between the points. Segments
-    that follow one another without a common junction have a distance but no conductance. `anchor`
-    is the point of each segment: 0 = start, 1 = end.
+    On a road without crossings, the conductance is 1 over the distance between the anchors. This
+    also holds for segments that follow one another without a common junction.
     """
     arms: dict[str, list[tuple[int, float]]] = defaultdict(list)
     share = _share(anchor)

@@ -1,4 +1,4 @@
-"""Maps of stations and sampling sites. A second table may list the ways between the sites."""
+"""Maps of stations and sampling sites. A second table may list the paths between the sites."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def of_stations(config: StationsConfig, path: Path, base_dir: Path | None) -> Pl
     return made.located(sites.datum).noted(sites.notes)
 
 
-# -- ways between places: a list of pairs ---------------------------------------------------------
+# -- paths between places: a list of pairs --------------------------------------------------------
 
 _LIST: Mapping[str, tuple[str, ...]] = {
     "from": ("from", "from_name", "source"),
@@ -85,19 +85,18 @@ _NO = {"0", "false", "no", ""}
 _ROUNDING = 1e-9
 """Largest relative difference of two costs that counts as rounding."""
 _SHORT = 0.99
-"""Smallest plausible length of a way, as a fraction of the straight-line distance."""
+"""Smallest plausible length of a path, as a fraction of the straight-line distance."""
 
 
 Ways = dict[tuple[int, int], tuple[float, float]]
-"""Metres and seconds of each way; the keys are its first and last place. NaN = not stated."""
+"""Metres and seconds of the path from one place to another; NaN = not stated."""
 
 
 def read_distances(path: Path, names: Sequence[str]) -> Ways:
-    """Read a table of the ways between places; `names` are the names of the places.
+    """Read a table of the paths between places; `names` are the names of the places.
 
-    Columns are `from`, `to` and `metres`; `seconds` and `oneway` are optional. A way that is listed
-    in one direction counts in both directions. If `oneway` is 1, true or yes, the way counts
-    only from `from` to `to`.
+    Columns are `from`, `to` and `metres`; `seconds` and `oneway` are optional. A path counts in
+    both directions unless `oneway` is 1, true or yes, or the other direction has its own row.
 
     Raises:
         MapError: the table has problems; the message shows the first ten, each with its line.
@@ -162,13 +161,13 @@ def read_distances(path: Path, names: Sequence[str]) -> Ways:
 def moves_along(
     ways: Ways, points: FloatArray, speeds: Speeds, *, names: Sequence[str], where: str
 ) -> list[list[Move]]:
-    """Return the moves (n,) of places at `points` (n, 2 or 3) [m] along direct `ways`.
+    """Return the moves (n,) out of places at `points` (n, 2 or 3) [m] along the paths `ways`.
 
-    The cost of a move is the cost of the cheapest way, which may lead past other places. `speeds`
-    determine the duration of ways without stated seconds. `where` and `names` are for messages.
+    The cost of a move is that of the cheapest path, which may cross other places. `speeds`
+    determine the duration of paths without stated seconds. `where` and `names` are for messages.
 
     Raises:
-        MapError: the ways do not connect all places.
+        MapError: the paths do not connect all places.
     """
     n = len(points)
     pairs = np.array(sorted(ways), dtype=np.int64)
@@ -217,7 +216,7 @@ def moves_along(
 
 
 def _shortest(pairs: IntArray, costs: FloatArray, n: int) -> FloatArray:
-    """Return the cost (m,) of the cheapest way for each of the (m, 2) pairs, which are sorted."""
+    """Return the cost (m,) of the cheapest path for each of the sorted `pairs` (m, 2)."""
     from scipy.sparse import csgraph, csr_array
 
     search: Any = csgraph.dijkstra  # typed for arrays of sources only
