@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from gp_active_sensing.errors import MapError, MissingDependencyError, ResourceError
+from gp_active_sensing.errors import MapError, MissingDependencyError, ResourceError, brief_repr
 from gp_active_sensing.registry import Registry
 from gp_active_sensing.topology.segments import RoadMap
 from gp_active_sensing.util.files import open_file
@@ -39,7 +39,7 @@ _FORMATS: tuple[tuple[str, tuple[str, ...], str], ...] = (
 
 A reader takes a path and returns a `RoadMap` (roads), a `Drawing` (areas), an `OccupancyGrid` and
 notes (cells), or a `PlaceTable` (points). A reader of a raster also takes the name of a band, and
-returns a `RasterFile` and its unit. A reader raises MapError, which lists all problems of a file,
+returns a `RasterFile` and its unit. A reader raises one MapError for all problems of a file,
 or MissingDependencyError.
 """
 loaders: Registry[Any] = Registry("map format", group="gp_active_sensing.map_loaders")
@@ -52,11 +52,11 @@ for _kind, _ends, _where in _FORMATS:
         loaders.add(f"{_kind} {_end}", f"{_HERE}.{_where}")
 
 _CONTENTS = {"roads": ("roads",), "grid": ("areas", "cells", "raster"), "points": ("points",)}
-"""For each kind of map: the kinds of file content from which it can be made."""
+"""Kinds of file content from which each kind of map can be made."""
 OF_FILE = tuple(_CONTENTS)
 """Kinds of maps that a file can contain."""
 _TAKES_CRS = {".geojson", ".json", ".graphml", ".csv"}
-"""File name endings of road formats whose coordinates may be in any system."""
+"""File name endings of road formats that can have any coordinate system."""
 
 MOST_TEXT = 256 * 2**20
 """Largest size of a file of GeoJSON or of a table [bytes]."""
@@ -117,10 +117,7 @@ def load_roads(path: Path, *, crs: str = "") -> RoadMap:
 
 
 def find_map(file: str, base_dir: Path | None = None) -> Path:
-    """Return the path of a map file.
-
-    The file is looked for in `base_dir`, then at the path `file` itself, then among the shipped
-    maps.
+    """Return the path of a map file in `base_dir`, at `file` itself, or among the shipped maps.
 
     Raises:
         ResourceError: no such file.
@@ -212,7 +209,7 @@ def read_json(path: Path) -> Any:
 
 
 def declared_crs(whole: Mapping[str, Any]) -> str:
-    """Return the coordinate system that GeoJSON declares in our header or in a member "crs"."""
+    """Return the coordinate system in the project's header or the member "crs" of GeoJSON."""
     header, crs = whole.get("gp_active_sensing"), whole.get("crs")
     old = crs.get("properties") if isinstance(crs, dict) else None
     own = header.get("crs") if isinstance(header, dict) else None
@@ -244,7 +241,7 @@ def fault(where: Path | str, what: str) -> MapError:
 
 def expected(path: Path | str, where: str, what: str, got: Any) -> MapError:
     """Return the MapError for a wrong value in a map file."""
-    return MapError(f"{path}: {where}{': ' if where else ''}expected {what}, got {shown(got)}")
+    return MapError(f"{path}: {where}{': ' if where else ''}expected {what}, got {brief_repr(got)}")
 
 
 def is_number(value: Any) -> bool:
@@ -262,12 +259,6 @@ def number_of(value: Any) -> float | None:
         return float(value)
     except (TypeError, ValueError, OverflowError):
         return None
-
-
-def shown(value: Any) -> str:
-    """Shorten a value for a message."""
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
 
 
 def is_text(value: str) -> bool:

@@ -1,9 +1,9 @@
 """Areas from files: outlines, geofences, obstacles and regions of interest, in local metres.
 
 The role of a polygon is outline, fence, obstacle or region. The reader takes the role from the
-properties, from the folder or layer, or from the name. A name gives a role only if it names nothing
-but the role: "Exclusion zone A" gives a role, "Rock Lake" gives no role. A polygon without a role
-is an outline, or a hole if it lies inside another polygon without a role.
+properties, from the folder or layer, or from the name. A name such as "Exclusion zone A" gives a
+role; the name of a feature of the ground, such as "Rock Lake", gives none. A polygon without a role
+is an outline, or a hole if it lies inside another outline.
 """
 
 from __future__ import annotations
@@ -50,15 +50,13 @@ _MEET = 1e-6
 class Areas:
     """Areas of a file, in metres."""
 
-    # Polygon or MultiPolygon around all places; None = the file has only obstacles or regions
-    outline: Any
+    outline: Any  # Polygon or MultiPolygon around all places; None = no outline in the file
     obstacles: tuple[Any, ...]  # Polygons without places
-    # name, Polygon and weight of each region of interest
-    regions: tuple[tuple[str, Any, float], ...]
+    regions: tuple[tuple[str, Any, float], ...]  # name, Polygon and weight of each region
     # longitude and latitude of the frame's origin [degree]; None = metres of a local frame
     datum: Point | None
     home: Point | None  # start of a mission [m]; None = not in the file
-    notes: tuple[str, ...]  # sentences on roles, assumptions and omissions
+    notes: tuple[str, ...]  # roles, assumptions and omissions, as sentences
 
     @property
     def everything(self) -> Any:
@@ -150,9 +148,10 @@ _WATERS = (
     r"|waters?|quarry|canal|sound|reef|beach|dam)"
 )
 _ALWAYS = {
-    "obstacle": re.compile(rf"(no ?go|no ?fly|keep ?out)\b(?!.* {_WATERS}$)"),
-    "fence": re.compile(rf"geo ?fence\b(?!.* {_WATERS}$)"),
+    "obstacle": re.compile(rf"(no ?go|no ?fly|keep ?out)\b(?!.* {_WATERS}$).*"),
+    "fence": re.compile(rf"geo ?fence\b(?!.* {_WATERS}$).*"),
 }
+"""Patterns of names that begin with a clear word for a role and are no names of waters."""
 _ROLE_KEYS = ("role", "type", "kind", "class", "category", "fence_type")
 _REGION = re.compile(r"regions?( of interest)?|roi|interest")
 
@@ -165,9 +164,9 @@ def _plain(text: str) -> str:
 
 def _role_of_name(name: str) -> str:
     text = _plain(name)
-    for table, how in ((_WHOLE, "fullmatch"), (_FIRST, "fullmatch"), (_ALWAYS, "match")):
+    for table in (_WHOLE, _FIRST, _ALWAYS):
         for role, words in table.items():
-            if getattr(words, how)(text):
+            if words.fullmatch(text):
                 return "obstacle" if re.search(r"\bexclu", text) else role
     return ""
 
@@ -246,7 +245,7 @@ def _closed(line: Any) -> FloatArray | None:
 def _in_metres(
     found: Drawing, crs: str, path: Path, datum: Point | None, *, chosen: bool
 ) -> tuple[list[Any], Point | None, Point | None, list[str]]:
-    """Return the shapes (local metres, file order), the datum, the home position and the notes."""
+    """Return the shapes in local metres, the datum, the home position and notes."""
     import shapely
 
     shapes = np.array([shape.geometry for shape in found.shapes], dtype=object)
@@ -292,7 +291,7 @@ def _widened(shape: Shape, geometry: Any, path: Path) -> Any:
 
 
 def _once(shapes: list[Shape], made: list[Any]) -> tuple[list[Shape], list[Any], list[str]]:
-    """Drop shapes that repeat an earlier shape of the same role; return the others, and notes."""
+    """Drop shapes that repeat an earlier shape of the same role; also return notes."""
     import shapely
 
     tree = shapely.STRtree(made)

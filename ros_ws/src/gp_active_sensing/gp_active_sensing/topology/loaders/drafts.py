@@ -1,7 +1,7 @@
 """Collection of the segments of a road file, with checks of all values.
 
 A reader adds segments in the coordinates of its file. `Drafts.finish` projects the segments to
-local metres and builds the road map, or raises an error with all problems.
+local metres and builds the road map, or raises one error for all problems.
 """
 
 from __future__ import annotations
@@ -14,15 +14,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from gp_active_sensing.errors import suggest
-from gp_active_sensing.topology.loaders import (
-    SHOWN_PROBLEMS,
-    fail,
-    fault,
-    is_number,
-    is_text,
-    shown,
-)
+from gp_active_sensing.errors import brief_repr, suggest
+from gp_active_sensing.topology.loaders import SHOWN_PROBLEMS, fail, fault, is_number, is_text
 from gp_active_sensing.topology.projection import place
 from gp_active_sensing.topology.segments import (
     FEATURES,
@@ -36,9 +29,9 @@ from gp_active_sensing.topology.segments import (
 MOST_NUMBER = 1e9
 """Largest accepted length [m], speed limit [m/s], number of lanes, or coordinate [m]."""
 MOST_TURNS = 10_000
-"""Largest number of turns at a junction: pairs of an arriving and a leaving segment."""
+"""Largest number of turns at a junction: arriving times leaving segments."""
 SHORTEST = 1e-3
-"""Smallest length of a segment [m]; the length of a shorter segment counts as zero."""
+"""Smallest length of a segment [m]; a shorter segment has zero length."""
 KMH = 1.0 / 3.6
 """One kilometre per hour [m/s]."""
 MPH = 1609.344 / 3600.0
@@ -103,7 +96,7 @@ class Drafts:
         others = self.extra(extra, where)
         successors, called = tags.get("successors"), keys.get("successors", "successors")
         if not isinstance(successors, list | tuple | None):
-            got = shown(successors)
+            got = brief_repr(successors)
             self.problems.append(f"{where}: {called}: expected a list, got {got}")
         elif successors is not None:
             successors = tuple(self.text(s, called, where) for s in successors)
@@ -132,7 +125,7 @@ class Drafts:
         texts = (draft.id, draft.start, draft.end, draft.name, draft.road_class)
         before, where = len(self.problems), draft.where
         if wrong := [text for text in texts if not is_text(text)]:
-            self.problems.append(f"{where}: {shown(wrong[0])} holds {_SURROGATE}")
+            self.problems.append(f"{where}: {brief_repr(wrong[0])} holds {_SURROGATE}")
             return
         if any(abs(c) > MOST_NUMBER for point in draft.line for c in point):
             self.problems.append(
@@ -149,11 +142,11 @@ class Drafts:
             self._drafts.append(draft)
 
     def ignore(self, what: str) -> None:
-        """Count a part of the file that is not used; a note will report it."""
+        """Count an unused part of the file; a note will report it."""
         self.count(f"left out: {what}")
 
     def count(self, sentence: str) -> None:
-        """Count repetitions of a sentence; all of them become one note."""
+        """Count a sentence; `finish` adds it to the notes once, with its count."""
         self._counts[sentence] += 1
 
     def text(self, value: Any, key: str, where: str) -> str:
@@ -161,7 +154,7 @@ class Drafts:
         if isinstance(value, int) and not isinstance(value, bool):
             return str(value)
         if not isinstance(value, str) or not value:
-            self.problems.append(f"{where}: {key}: expected text, got {shown(value)}")
+            self.problems.append(f"{where}: {key}: expected text, got {brief_repr(value)}")
             return ""
         return value
 
@@ -172,12 +165,12 @@ class Drafts:
         number = float(value) if is_number(value) else math.nan
         if not 0 < number <= MOST_NUMBER:  # nor NaN
             least = "a number above 0" + (f", at most {MOST_NUMBER:g}" if number > 0 else "")
-            self.problems.append(f"{where}: {key}: expected {least}, got {shown(value)}")
+            self.problems.append(f"{where}: {key}: expected {least}, got {brief_repr(value)}")
             return None
         return number
 
     def extra(self, values: Mapping[str, Any], where: str) -> dict[str, float]:
-        """Return the finite numbers among values; NaN is a problem, and text leads to a note."""
+        """Return the finite numbers among values; report NaN as a problem, and text in a note."""
         found: dict[str, float] = {}
         for key, value in values.items():
             if value is None:
@@ -188,8 +181,8 @@ class Drafts:
                 self.ignore(f"{key!r}, which is no number")
             elif not math.isfinite(value):
                 self.problems.append(
-                    f"{where}: {key}: expected a finite number, got {shown(value)}; leave it out "
-                    "where it is not known"
+                    f"{where}: {key}: expected a finite number, got {brief_repr(value)}; leave it "
+                    "out where it is not known"
                 )
             elif key in RESERVED:
                 self.ignore(f"{key!r}, since every segment has a feature of that name")
@@ -200,7 +193,7 @@ class Drafts:
     def node(self, where: str, identity: str, position: Sequence[Any]) -> bool:
         """Add a node at x and y; count a wrong or repeated node as a problem."""
         if len(position) != 2 or not all(is_number(c) and math.isfinite(c) for c in position):
-            got = shown(list(position))
+            got = brief_repr(list(position))
             self.problems.append(f"{where}: expected two finite numbers, got {got}")
             return False
         if identity in self.nodes:
@@ -219,18 +212,17 @@ class Drafts:
         return () if unknown else (self.nodes[start], self.nodes[end])
 
     def line(self, coordinates: Any, where: str) -> tuple[Point, ...]:
-        """Return the points of a line of GeoJSON; count anything else as a problem."""
+        """Return the points of a GeoJSON line; count anything else as a problem."""
         if not isinstance(coordinates, list) or len(coordinates) < 2:
-            count = len(coordinates) if isinstance(coordinates, list) else shown(coordinates)
+            count = len(coordinates) if isinstance(coordinates, list) else brief_repr(coordinates)
             self.problems.append(f"{where}: a LineString needs 2 or more points, got {count}")
             return ()
         points: list[Point] = []
         for k, entry in enumerate(coordinates):
             plain = isinstance(entry, list) and len(entry) >= 2
             if not plain or not all(is_number(c) and math.isfinite(c) for c in entry[:2]):
-                self.problems.append(
-                    f"{where}: point {k}: expected two finite numbers, got {shown(entry)}"
-                )
+                got = brief_repr(entry)
+                self.problems.append(f"{where}: point {k}: expected two finite numbers, got {got}")
                 return ()
             points.append((float(entry[0]), float(entry[1])))
         if any(any(entry[2:]) for entry in coordinates):
@@ -243,13 +235,14 @@ class Drafts:
         import shapely
 
         try:
-            with np.errstate(all="ignore"):  # `line` finds what is not finite.
+            with np.errstate(all="ignore"):  # `line` rejects infinite coordinates.
                 shape: Any = shapely.from_wkt(text) if text and isinstance(text, str) else text
         except shapely.errors.GEOSException as error:
             self.problems.append(f"{where}: {key}: {error}"[:200])
             return ()
         if not isinstance(shape, shapely.LineString):
-            self.problems.append(f"{where}: {key}: expected LINESTRING (x y, …), got {shown(text)}")
+            got = brief_repr(text)
+            self.problems.append(f"{where}: {key}: expected LINESTRING (x y, …), got {got}")
             return ()
         found = shapely.get_coordinates(shape, include_z=bool(shape.has_z))
         return self.line(found.tolist(), where)
@@ -276,12 +269,12 @@ class Drafts:
             nothing: error message for a file without segments.
 
         Raises:
-            MapError: the file has problems; the message lists all of them.
+            MapError: the file has problems; the message shows the first ten.
             MissingDependencyError: the coordinates need pyproj, which is missing.
         """
         for key, word in (("name", name), ("frame", frame)):
             if not is_text(word):
-                self.problems.append(f"{key}: {shown(word)} holds {_SURROGATE}")
+                self.problems.append(f"{key}: {brief_repr(word)} holds {_SURROGATE}")
         fail(self.path, self.problems)
         if not self._drafts:
             raise fault(self.path, f"has no segments; {nothing}")
@@ -336,7 +329,7 @@ class Drafts:
     def _joined(
         self, pairs: Sequence[tuple[Draft, tuple[Point, ...]]]
     ) -> list[tuple[Draft, tuple[Point, ...]]]:
-        """Drop segments of zero length, and unite the junctions at their ends."""
+        """Drop segments of zero length, and merge the junctions at their ends."""
         other: dict[str, str] = {}
 
         def root(junction: str) -> str:
@@ -377,7 +370,7 @@ class Drafts:
         self.problems.append(f"{what} {name!r} on the map.{hint}")
 
     def check_junctions(self, known: Collection[str]) -> None:
-        """Check that segments end at junctions of the file, if the file lists junctions."""
+        """Report segments that do not end at `known` junctions; () = no check."""
         for draft in self._drafts if known else ():
             for key, junction in (("from", draft.start), ("to", draft.end)):
                 if junction not in known:

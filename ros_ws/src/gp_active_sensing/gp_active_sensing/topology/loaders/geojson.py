@@ -11,14 +11,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from gp_active_sensing.topology.loaders import (
-    declared_crs,
-    fail,
-    fault,
-    is_number,
-    read_json,
-    shown,
-)
+from gp_active_sensing.errors import brief_repr
+from gp_active_sensing.topology.loaders import declared_crs, fail, fault, is_number, read_json
 from gp_active_sensing.topology.loaders.drafts import Drafts
 from gp_active_sensing.topology.segments import RoadMap
 
@@ -113,7 +107,7 @@ def _header(data: Mapping[str, Any], path: Path) -> dict[str, Any]:
         plain = isinstance(datum, list) and len(datum) == 2 and all(map(is_number, datum))
         if not plain or not (abs(datum[0]) <= 180.0 and abs(datum[1]) <= 90.0):
             problems.append(
-                f"gp_active_sensing.datum: expected [longitude, latitude], got {shown(datum)}"
+                f"gp_active_sensing.datum: expected [longitude, latitude], got {brief_repr(datum)}"
             )
         else:
             header["datum"] = (float(datum[0]), float(datum[1]))
@@ -124,11 +118,11 @@ def _header(data: Mapping[str, Any], path: Path) -> dict[str, Any]:
 def _add_feature(drafts: Drafts, junctions: set[str], feature: Any, index: int) -> None:
     where, problems = f"feature {index}", drafts.problems
     if not isinstance(feature, dict) or feature.get("type") != "Feature":
-        problems.append(f"{where}: expected a GeoJSON Feature, got {shown(feature)}")
+        problems.append(f"{where}: expected a GeoJSON Feature, got {brief_repr(feature)}")
         return
     properties = feature.get("properties")
     if not isinstance(properties, dict):
-        problems.append(f"{where}: expected properties, got {shown(properties)}")
+        problems.append(f"{where}: expected properties, got {brief_repr(properties)}")
         return
     identity = properties.get("id", feature.get("id"))
     where, geometry = f"{where} (id {identity!r})", _part(feature, "geometry")
@@ -136,9 +130,9 @@ def _add_feature(drafts: Drafts, junctions: set[str], feature: Any, index: int) 
     if kind == "Point":
         junctions.add(str(identity))
     elif kind != "LineString":
-        problems.append(f"{where}: expected a LineString or a Point, got {shown(kind)}")
+        problems.append(f"{where}: expected a LineString or a Point, got {brief_repr(kind)}")
     elif not isinstance(oneway := properties.get("oneway", True), bool):
-        problems.append(f"{where}: oneway: expected true or false, got {shown(oneway)}")
+        problems.append(f"{where}: oneway: expected true or false, got {brief_repr(oneway)}")
     else:
         drafts.edge(
             where,
@@ -184,7 +178,8 @@ class _GraphReader:
         drafts = self.drafts
         if kind not in ("MultiLineString", "LineString"):
             drafts.problems.append(
-                f"{where}: expected a Point, a MultiLineString or a LineString, got {shown(kind)}"
+                f"{where}: expected a Point, a MultiLineString or a LineString, got "
+                f"{brief_repr(kind)}"
             )
             return
         before = len(drafts.problems)
@@ -197,7 +192,8 @@ class _GraphReader:
         line = drafts.between(where, start, end, _NODES)
         metadata = properties.get("metadata", {})
         if not isinstance(metadata, dict):
-            drafts.problems.append(f"{where}: metadata: expected an object, got {shown(metadata)}")
+            got = brief_repr(metadata)
+            drafts.problems.append(f"{where}: metadata: expected an object, got {got}")
         if properties.get("operations"):
             drafts.ignore("'operations' of an edge")
         if len(drafts.problems) > before:

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from gp_active_sensing.errors import MapError
-from gp_active_sensing.topology.loaders import fault, number_of, shown
+from gp_active_sensing.errors import MapError, brief_repr
+from gp_active_sensing.topology.loaders import fault, number_of
 from gp_active_sensing.topology.loaders.drafts import KMH, Drafts
 from gp_active_sensing.topology.loaders.osm import speed_of
 from gp_active_sensing.topology.projection import LOCAL
@@ -81,7 +81,7 @@ def _edge(drafts: Drafts, edge: _Edge) -> None:
         lanes = max(1.0, lanes / 2.0)  # OpenStreetMap counts both directions
     length, line, successors = (values.get(k) for k in ("length", "geometry", "successors"))
     number = None if _missing(length) else number_of(length)
-    # `Drafts` joins the ends of an edge of length 0.
+    # An edge of length 0 has the length of its line; `Drafts` joins the ends of a line of 0 m.
     known = not _missing(length) and number != 0.0
     drafts.edge(
         where,
@@ -125,12 +125,12 @@ def road_map_of(graph: Any, *, name: str = "", crs: str = "") -> RoadMap:
     "", the graph's value is used.
 
     Raises:
-        MapError: the graph has problems; the message lists all, each with its node or edge.
+        MapError: the graph has problems; the message names the node or edge of each.
         MissingDependencyError: the coordinates are not in metres, and pyproj is not installed.
     """
     nx = library("networkx", "graphs are read with networkx")
     if not isinstance(graph, nx.Graph):
-        msg = f"expected a graph of networkx, got {shown(graph)}"
+        msg = f"expected a graph of networkx, got {brief_repr(graph)}"
         raise MapError(msg)
     name = name or str(graph.graph.get("name") or "graph")
     of: Any = graph.edges  # typed as of a graph without parallel edges
@@ -184,7 +184,7 @@ def _at_one_place(nodes: Mapping[str, Point], edges: Iterable[_Edge]) -> list[st
 
 
 def _from_start(values: Mapping[str, Any], start: Point | None) -> Mapping[str, Any]:
-    """Return an edge's values; its line is reversed if necessary, so that it begins at `start`."""
+    """Return the values of an edge; its line is reversed if its end is nearer to `start`."""
     line: Any = values.get("geometry")
     if start is None or _missing(line):
         return values
@@ -205,7 +205,7 @@ def _from_start(values: Mapping[str, Any], start: Point | None) -> Mapping[str, 
 
 
 def _each(value: Any) -> list[str]:
-    """Return the entries of a list as texts; the list may itself be written as text."""
+    """Return the entries of a list, or of the text of a list, as texts."""
     if _missing(value):
         return []
     if isinstance(value, list | tuple | set):
@@ -213,7 +213,7 @@ def _each(value: Any) -> list[str]:
     text = str(value)
     if not text.startswith("["):
         return [text]
-    return [next(filter(None, found.groups()), "") for found in _ONE.finditer(text)]
+    return ["".join(groups) for groups in _ONE.findall(text)]
 
 
 def _missing(value: Any) -> bool:

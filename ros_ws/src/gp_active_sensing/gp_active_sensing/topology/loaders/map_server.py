@@ -27,10 +27,9 @@ from gp_active_sensing.types import BoolArray, FloatArray
 from gp_active_sensing.util.lazy import library
 from gp_active_sensing.util.yaml_files import load_yaml
 
-MOST_PIXELS = MOST_GROUND
 _FORMATS = ("PNG", "JPEG", "BMP")
 """Image formats that Pillow may open; for other formats, Pillow may start programs."""
-_MOST_BYTES = 4 * MOST_PIXELS
+_MOST_BYTES = 4 * MOST_GROUND
 _MOST_HEADER = 1 << 16
 """Largest size of the header of a PGM [bytes]."""
 _TOKEN = re.compile(rb"(?:\s|#[^\n]*\n)*(\d+)")
@@ -69,11 +68,11 @@ def _pgm(data: bytes, path: Path) -> FloatArray:
         header.append(int(found[1]))
         at = found.end()
     width, height, largest = header
-    if not 0 < width * height <= MOST_PIXELS or not 0 < largest < 65536:
+    if not 0 < width * height <= MOST_GROUND or not 0 < largest < 65536:
         raise fault(
             path,
             f"a PGM of {width} × {height} pixels with values up to {largest}; expected at "
-            f"least one pixel, at most {MOST_PIXELS}, and values up to 1 … 65535",
+            f"least one pixel, at most {MOST_GROUND}, and values up to 1 … 65535",
         )
     if data.startswith(b"P5"):
         kind = np.dtype(np.uint8 if largest < 256 else ">u2")
@@ -111,9 +110,9 @@ def _with_pillow(path: Path) -> tuple[FloatArray, BoolArray]:
     try:
         with Image.open(path, formats=_FORMATS) as image:
             width, height = image.size
-            if width * height > MOST_PIXELS:
+            if width * height > MOST_GROUND:
                 raise fault(
-                    path, f"{width} × {height} pixels are more than {MOST_PIXELS}; cut it down"
+                    path, f"{width} × {height} pixels are more than {MOST_GROUND}; cut it down"
                 )
             if image.mode.startswith("I") or image.mode == "F":
                 shades = np.asarray(image, dtype=np.float64) / 257.0  # 16 bits

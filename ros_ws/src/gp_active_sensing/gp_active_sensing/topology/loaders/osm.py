@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -40,11 +39,9 @@ _ONE_WAY = {
     **dict.fromkeys(("no", "false", "0", "alternating"), (True, True)),
     "reversible": (False, False),
 }
-"""Flags for driving forward and backward along a way, for each value of `oneway`."""
-_KNOT = 1852.0 / 3600.0
-_WALK = 7.0 * KMH
+"""Flags for driving forward and backward, for each value of `oneway`."""
 _SPEED = re.compile(r"(\d+(?:[.,]\d+)?)\s*(km/h|kmh|kph|mph|knots)?$")
-_UNITS = {"km/h": KMH, "kmh": KMH, "kph": KMH, "mph": MPH, "knots": _KNOT}
+_UNITS = {"km/h": KMH, "kmh": KMH, "kph": KMH, "mph": MPH, "knots": 1852.0 / 3600.0}
 
 
 def drivable(tags: Mapping[str, str]) -> bool:
@@ -56,7 +53,7 @@ def drivable(tags: Mapping[str, str]) -> bool:
 
 
 def directions(tags: Mapping[str, str]) -> tuple[bool, bool]:
-    """Return flags for driving forward and backward; both False if the direction varies by hour."""
+    """Return flags for driving forward and backward; both are False if the direction varies."""
     implied = tags.get("junction") in ("roundabout", "circular") or tags["highway"] == "motorway"
     return _ONE_WAY.get(tags.get("oneway", ""), (True, not implied))
 
@@ -64,7 +61,7 @@ def directions(tags: Mapping[str, str]) -> tuple[bool, bool]:
 def speed_of(text: str) -> float | None:
     """Return a speed limit [m/s]; None for a text without a number ("none", "RO:urban")."""
     if text.strip() == "walk":
-        return _WALK
+        return 7.0 * KMH
     found = _SPEED.match(text.strip())
     if found is None:
         return None
@@ -80,8 +77,8 @@ def limit_of(tags: Mapping[str, str], *, backward: bool) -> float | None:
 def lanes_of(tags: Mapping[str, str], *, backward: bool, both: bool) -> float | None:
     """Return the number of lanes in a direction, None if unknown.
 
-    The tag `lanes` counts the lanes of both directions. A direction without its own tag gets half
-    of the lanes.
+    The tag `lanes` counts the lanes of both directions. On a street with `both` directions, a
+    direction without its own tag gets half of the lanes, but at least one.
     """
     own = _count(tags.get("lanes:backward" if backward else "lanes:forward", ""))
     if own is not None:
@@ -121,12 +118,16 @@ def load(path: Path) -> RoadMap:
     """Read an extract of OpenStreetMap."""
     osmium = library("osmium", "OpenStreetMap files are read with osmium")
     local = path.absolute()  # osmium fetches a name that begins with ``http:``
-    with _with_path(path):
+    try:
         ways = _ways(osmium, local)
         wanted = osmium.filter.IdFilter({node for way in ways for node in way.nodes})
         found = osmium.FileProcessor(str(local), osmium.osm.NODE).with_filter(wanted)
         nodes = {n.id: (n.location.lon, n.location.lat) for n in found if n.location.valid()}
         restrictions = list(_restrictions(osmium, local, {way.id for way in ways}))
+    except Exception as error:  # errors of osmium have no common parent
+        raise fault(
+            path, f"is no OpenStreetMap file, or a damaged or truncated one: {error}"
+        ) from error
     drafts = Drafts(path, join_zero_length=True)
     uses: Counter[int] = Counter()
     for way in ways:
@@ -139,16 +140,6 @@ def load(path: Path) -> RoadMap:
         nothing="expected ways with highway=residential, primary or the like that cars may use",
     )
     return _with_restrictions(road_map, restrictions)
-
-
-@contextmanager
-def _with_path(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except Exception as error:  # errors of osmium have no common parent
-        raise fault(
-            path, f"is no OpenStreetMap file, or a damaged or truncated one: {error}"
-        ) from error
 
 
 def _ways(osmium: Any, path: Path) -> list[_Way]:

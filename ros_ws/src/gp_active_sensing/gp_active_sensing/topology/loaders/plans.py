@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from gp_active_sensing.topology.loaders import expected, fault, is_number, read_json, shown
+from gp_active_sensing.errors import brief_repr
+from gp_active_sensing.topology.loaders import expected, fault, is_number, read_json
 from gp_active_sensing.topology.loaders.vector import Drawing, Shape
 
 _MOST_ITEMS = 20_000
@@ -52,8 +53,8 @@ def _fence(fence: Mapping[str, Any], found: Drawing, path: Path) -> None:
         raise fault(
             path,
             f"geoFence: {', '.join(unknown)!r:.80} of a layout that is not known (version "
-            f"{shown(fence.get('version'))}; expected polygons and circles, version 2); open the "
-            "plan in a newer QGroundControl and save it again, so that no fence is lost",
+            f"{brief_repr(fence.get('version'))}; expected polygons and circles, version 2); open "
+            "the plan in a newer QGroundControl and save it again, so that no fence is lost",
         )
     for key, word in _FENCE.items():
         for number, item in enumerate(_items(fence.get(key), f"geoFence.{key}", path), 1):
@@ -84,7 +85,7 @@ def _item(item: Mapping[str, Any], number: int, found: Drawing, path: Path) -> N
         raise fault(
             path,
             f"item {number}: complexItemType: expected one of {', '.join(_SCANS)}, got "
-            f"{shown(kind)}; remove the item from the plan where no area is lost with it",
+            f"{brief_repr(kind)}; remove the item from the plan where no area is lost with it",
         )
     where = f"{_SCANS[kind]} {number}"
     if kind == "CorridorScan":

@@ -7,8 +7,8 @@ yllcorner (or xllcenter and yllcenter), cellsize (or dx and dy) and perhaps NODA
 from north to south.
 
 GDAL chooses a driver by content. With a VRT or WMS description in a file named ``.tif``, GDAL would
-read other files and call servers. Each file is therefore opened with the driver of its ending. The
-only other files that are read are its ``.prj`` file and its world file.
+read other files and call servers. Each file is therefore opened with the driver of its ending. This
+module also reads its ``.prj`` file and its world file, but no other files.
 """
 
 from __future__ import annotations
@@ -56,12 +56,10 @@ class RasterFile:
     """Layer of a raster file."""
 
     values: FloatArray  # (rows, columns), heights in metres; NaN = no data
-    # a, b, c, d, e, f: the outer corner of the cell in column k and row l lies at
-    # x = a k + b l + c and y = d k + e l + f
+    # (a, b, c, d, e, f): the cell in column k and row l begins at (a k + b l + c, d k + e l + f)
     transform: tuple[float, float, float, float, float, float]
-    # coordinate system for PROJ, or "local" for metres of the map; "" = not declared
-    crs: str = ""
-    notes: tuple[str, ...] = ()  # sentences on assumptions
+    crs: str = ""  # system for PROJ, or "local" for metres of the map; "" = not declared
+    notes: tuple[str, ...] = ()  # assumptions, as sentences
 
     def flipped(self) -> RasterFile:
         """Return the layer with the order of its rows reversed."""
@@ -77,8 +75,8 @@ def read_raster(path: Path, value: str = "") -> RasterFile:
     With a `value` such as "depth" or "height", values become heights in metres, positive upwards.
 
     Raises:
-        MapError: the file cannot be read, is damaged, is too large, or has no data. Other causes
-            are a missing band `value`, and depths of both signs.
+        MapError: the file cannot be read, is damaged, is too large, or has no data. Or the band
+            `value` is missing, or has depths of both signs.
         MissingDependencyError: a GeoTIFF or netCDF file needs rasterio, which is missing.
     """
     raster: RasterFile
@@ -119,7 +117,7 @@ def of_gdal(path: Path, value: str) -> tuple[RasterFile, str]:
 
 
 def _layer(path: Path, found: Any, transform: Any, number: int, notes: list[str]) -> RasterFile:
-    """Return band `number` (from 1) with scale and offset applied."""
+    """Return band `number` (from 1), with its scale and offset applied."""
     _check_size(path, found.width, found.height)
     a, b, c, d, e, f = (float(number) for number in transform[:6])
     crs = found.crs or found.gcps[1]
@@ -267,8 +265,7 @@ def _opened(path: Path, value: str = "") -> Iterator[tuple[Any, Any]]:
     """Open a raster with the driver for its file type; yield the dataset and its transform.
 
     Raises:
-        MapError: the file is of another kind, is damaged, or its metadata refer to another file
-            with overviews.
+        MapError: the file is of another kind, is damaged, or refers to a file with overviews.
         MissingDependencyError: rasterio is not installed.
     """
     rasterio = library(
@@ -348,12 +345,10 @@ class RasterCells:
     where: str  # the file, for messages
     raster: RasterFile  # in its own coordinates
     crs: str  # coordinate system of the raster, `LOCAL` for metres of the map
-    # longitude and latitude of the origin of the map's frame; None = metres of the map (`LOCAL`)
-    datum: Point | None
-    corners: FloatArray  # (m, 2) points of the edge of its data in the map's frame [m]
-    # centre of the first cell of the last row, mostly the south-west one, in the map's frame [m]
-    first: Point
-    notes: tuple[str, ...]  # sentences on assumptions
+    datum: Point | None  # longitude and latitude of the map's origin; None = `LOCAL`
+    corners: FloatArray  # (m, 2) points on the edge of the data in the map's frame [m]
+    first: Point  # centre of the first cell of the last row in the map's frame [m]
+    notes: tuple[str, ...]  # assumptions, as sentences
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -367,7 +362,7 @@ class RasterCells:
         return np.isnan(self.raster.values)
 
     def blocked(self, inflation: float = 0.0) -> BoolArray:
-        """Return flags: True for each cell within `inflation` [m] of missing data or the edge."""
+        """Return flags: True for a cell within `inflation` [m] of missing data or of the edge."""
         if not inflation:
             return self.empty
         edged = np.pad(self.empty, 1, constant_values=True)
@@ -406,9 +401,8 @@ class RasterCells:
     def values_at(self, points: FloatArray, *, whole: bool = False) -> FloatArray:
         """Return values (m,) at points (m, 2), bilinear between cell centres.
 
-        Beyond the outermost centres, values are constant. If one of the four centres around a point
-        has no data, the result is the value of the cell that contains the point. With `whole`, the
-        result is NaN in this case.
+        Beyond the outermost centres, values are constant. If one of the four cells around a point
+        has no data, the result is the value of the cell that contains it; with `whole`, NaN.
         """
         size = np.array(self.shape[::-1])
         cells = self.cells_of(points)
@@ -439,9 +433,9 @@ def load_raster_cells(
 ) -> RasterCells:
     """Read a raster (see `read_raster`) and project it to local metres.
 
-    `datum` is longitude and latitude of the origin of the map's frame. None = the raster's own
-    origin if it is in a local frame, otherwise the middle of the data. `crs` overrides the
-    coordinate system; "" = the declared system.
+    `datum` is longitude and latitude of the origin of the map's frame [degree]. None = the origin
+    of the raster's own local frame, or the middle of the data. `crs` overrides the coordinate
+    system; "" = the declared system.
 
     Raises:
         MapError: the file cannot be used, or its coordinate system is unknown.

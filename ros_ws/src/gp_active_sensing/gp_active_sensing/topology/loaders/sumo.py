@@ -54,8 +54,7 @@ class _Net:
         self._follows: dict[str, set[str]] = defaultdict(set)
         self._links: list[tuple[str, str, str, str, str]] = []
         self._connected = False
-        self._closed = set[str]()
-        """Lanes that lie within a junction and are closed to cars."""
+        self._closed = set[str]()  # lanes inside junctions that are closed to cars
 
     def connection(self, element: ET.Element) -> None:
         keys = ("from", "fromLane", "to", "toLane", "via")
@@ -141,7 +140,7 @@ class _Net:
         )
 
     def _datum(self) -> Point | None:
-        """Return the datum of the network's origin; None = its axes are not east and north."""
+        """Return the datum of the network's origin; None = unknown, or no axes east and north."""
         projection = self.place.get("projParameter", "!")
         offset = _shape(self.place.get("netOffset", ""))
         if projection == "!" or not offset or not self._edges:
@@ -190,23 +189,17 @@ def _is_index(text: str) -> bool:
 
 
 def _shape(text: str) -> tuple[Point, ...]:
-    points: list[Point] = []
-    for word in text.split():
-        try:
-            x, y = map(float, word.split(",")[:2])
-        except ValueError:
-            return ()
-        if not (math.isfinite(x) and math.isfinite(y)):
-            return ()
-        points.append((x, y))
-    return tuple(points)
+    """Return the points of a shape of SUMO; () if a number is missing, wrong or not finite."""
+    words = (word.split(",") for word in text.split())
+    try:
+        points = tuple((float(x), float(y)) for x, y, *_ in words)
+    except ValueError:
+        return ()
+    return points if all(math.isfinite(c) for point in points for c in point) else ()
 
 
 def _middle(shapes: list[tuple[Point, ...]]) -> tuple[Point, ...]:
-    """Return the line midway between the outer lanes.
-
-    If the outer lanes have different numbers of points, return the middle lane.
-    """
+    """Return the middle of the outer lanes; the middle lane if their numbers of points differ."""
     first, last = shapes[0], shapes[-1]
     if len(first) != len(last):
         return shapes[len(shapes) // 2]

@@ -1,8 +1,6 @@
-"""Road maps from a table of edges (CSV).
+"""Road maps from a table of edges (CSV); ``maps/README.md`` describes the columns.
 
 If the edges have no polylines, a second table lists the positions of the nodes.
-
-``maps/README.md`` describes the columns.
 """
 
 from __future__ import annotations
@@ -33,10 +31,7 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
     "class": ("class", "type", "highway"),
     "name": ("name", "street"),
 }
-"""Accepted titles of each column; the first match counts.
-
-Words of `_GUESSED` in a title are ignored: `lanes_guess` counts as `lanes`.
-"""
+"""Accepted titles of each column; the first match counts. Words of `_GUESSED` are ignored."""
 
 _NODES: Mapping[str, tuple[str, ...]] = {
     "node": ("node", "id", "node_id"),
@@ -65,7 +60,7 @@ def load(path: Path, *, crs: str = "") -> RoadMap:
 
 
 def is_edges(path: Path) -> bool:
-    """Return whether a table lists edges, rather than places."""
+    """Return whether a table lists edges; otherwise it lists places."""
     check_file(path, MOST_TEXT)
     with Table(path, MapError) as table:
         titles = {title.lower() for title in table.header}

@@ -48,7 +48,7 @@ _MEANING: Mapping[str, str] = {
     "height": "z",
     "depth": "z",
 }
-"""For each key of the configuration `map.columns_of`: the key of `COLUMNS`, or "z"."""
+"""Key of `COLUMNS`, or "z", for each key of the configuration `map.columns_of`."""
 
 
 def named_columns(entries: Iterable[str]) -> dict[str, str]:
@@ -83,8 +83,7 @@ class Sites:
 
     names: tuple[str, ...]  # (n,) names of the places
     points: FloatArray  # (n, 2) x, y, or (n, 3) with z upwards [m]
-    # longitude and latitude of the origin; None = unknown
-    datum: tuple[float, float] | None = None
+    datum: tuple[float, float] | None = None  # longitude and latitude of the origin [degree]
     # (n,) further numbers by name; NaN = missing
     numbers: Mapping[str, FloatArray] = field(default_factory=dict)
     notes: tuple[str, ...] = ()  # sentences on assumptions and omissions
@@ -137,11 +136,9 @@ def of_features(path: Path) -> PlaceTable:
 
 _MOST_COLUMNS, _MOST_PLACES = 1_000, 1_000_000
 _AT_ONCE = 300
-"""Number of rows per chunk; with 1,000 rows, garbage collection would take three times as long."""
-_NOWHERE = 1.0
-"""Places at (0, 0) had no fix if all other places are farther from (0, 0) than this [degree]."""
-_NOWHERE_METRES = 1e5
-"""Places at (0, 0) had no fix if all other places are farther from (0, 0) than this [m]."""
+"""Number of rows in a chunk; with 1,000 rows, garbage collection takes three times as long."""
+_NOWHERE, _NOWHERE_METRES = 1.0, 1e5
+"""Distances [degree, m]: if all other places are farther from (0, 0), those there had no fix."""
 _SAME = 0.05
 """Largest accepted distance between the positions of a place in metres and in degrees [m]."""
 _ABOUT = 100.0
@@ -177,12 +174,11 @@ class SitesReader:
             raise fault(self._path, f"has more than {_MOST_PLACES} places")
         first = len(self._lines)
         self._lines += [line for line, _ in rows]
-        for at, cells in enumerate(zip(*(row for _, row in rows), strict=True)):
-            for key, column in self._text.items():
-                if column == at:
-                    self._words[key] += [word.strip() for word in cells]
-            if at in self._parts:
-                self._parts[at].append(self._numbers(at, cells, first))
+        columns = list(zip(*(row for _, row in rows), strict=True))
+        for key, at in self._text.items():
+            self._words[key] += map(str.strip, columns[at])
+        for at, parts in self._parts.items():
+            parts.append(self._numbers(at, columns[at], first))
 
     def _numbers(self, at: int, cells: Sequence[str], first: int) -> FloatArray:
         with suppress(ValueError):
@@ -251,8 +247,6 @@ class SitesReader:
         names = self._words.get("name")
         if names is None:
             return tuple(map(str, range(1, len(self._lines) + 1)))
-        if "" not in names and len(set(names)) == len(names):
-            return tuple(names)
         seen: dict[str, int | str] = {}
         for line, name in zip(self._lines, names, strict=True):
             if not name:

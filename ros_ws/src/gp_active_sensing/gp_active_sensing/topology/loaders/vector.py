@@ -1,8 +1,8 @@
 """Features of GIS files: KML, KMZ, shapefiles and GeoPackages with GDAL (pyogrio), and GeoJSON.
 
-GDAL chooses a driver by content, and some descriptions of layers refer to other files. pyogrio
-cannot choose the driver, so this module checks the content first. GDAL reads a wrong coordinate as
-0, so this module also checks the coordinates of KML.
+GDAL chooses a driver by content, and some drivers read other files. pyogrio cannot choose the
+driver, so this module checks the content first. GDAL reads a wrong coordinate as 0, so this module
+also checks the coordinates of KML.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from gp_active_sensing.errors import MapError
+from gp_active_sensing.errors import MapError, brief_repr
 from gp_active_sensing.topology.geometry import simple
 from gp_active_sensing.topology.loaders import (
     MOST_TEXT,
@@ -29,7 +29,6 @@ from gp_active_sensing.topology.loaders import (
     fault,
     number_of,
     read_json,
-    shown,
 )
 from gp_active_sensing.topology.projection import LOCAL, LONLAT
 from gp_active_sensing.topology.segments import Point
@@ -49,7 +48,7 @@ _DRAWN_SHAPES = re.compile(
 )
 """Pattern of the XML tags of shapes in KML."""
 _NO_TAGS = re.compile(rb"<!--.*?-->|<!\[CDATA\[.*?\]\]>", re.DOTALL)
-"""Comments and texts of XML, which may contain words that look like tags."""
+"""Comments and texts of XML, which may contain text that looks like tags."""
 _UNDEFINED = ("ENGCRS", "LOCAL_CS", "ENGINEERINGCRS")
 
 
@@ -86,11 +85,10 @@ class Shape:
     """Polygon, circle or corridor."""
 
     where: str  # position in the file, for messages
-    # shapely geometry in the coordinates of the file: a Polygon, the centre of a circle (Point), or
-    # the middle line of a corridor
+    # in the coordinates of the file: Polygon, centre of a circle, or middle line of a corridor
     geometry: Any
     name: str = ""  # "" = no name
-    # "outline", "fence" (no place outside), "obstacle", or "region" (of a weight); "" = unknown
+    # "outline", "fence" (all places lie inside), "obstacle" or "region"; "" = unknown
     role: str = ""
     weight: float | None = None  # of a region
     radius: float = 0.0  # of a circle [m]
@@ -103,8 +101,7 @@ class Drawing:
 
     crs: str = LONLAT  # coordinate system, "" = not declared
     shapes: list[Shape] = field(default_factory=list)  # in the order of the file
-    # numbers of unused items in the file, by kind
-    others: Counter[str] = field(default_factory=Counter)
+    others: Counter[str] = field(default_factory=Counter)  # number of unused items of each kind
     home: Point | None = None  # start of a mission
     notes: list[str] = field(default_factory=list)  # sentences on assumptions
 
@@ -177,7 +174,8 @@ def _shape(geometry: Any, where: str) -> Any:
                 raise fault(where, "a polygon without corners")
         return shapely.geometry.shape(geometry)
     except (AttributeError, LookupError, TypeError, ValueError, shapely.errors.ShapelyError) as e:
-        raise fault(where, f"expected a geometry of GeoJSON, got {shown(geometry)} ({e})") from e
+        got = brief_repr(geometry)
+        raise fault(where, f"expected a geometry of GeoJSON, got {got} ({e})") from e
 
 
 def _check_numbers(part: Any) -> None:
@@ -186,7 +184,7 @@ def _check_numbers(part: Any) -> None:
         if isinstance(entry, list):
             _check_numbers(entry)
         elif isinstance(entry, bool) or not isinstance(entry, int | float):
-            msg = f"the coordinates of a corner are {shown(part)}"
+            msg = f"the coordinates of a corner are {brief_repr(part)}"
             raise TypeError(msg)
 
 
