@@ -1,45 +1,20 @@
-"""Interface and configuration of experts, which are costly sources of current field values."""
+"""Configuration of experts, which are costly sources of current field values."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Protocol, TypeAlias, runtime_checkable
+from typing import ClassVar, TypeAlias
 
 from gp_active_sensing.config import param
 from gp_active_sensing.errors import ConfigError
-from gp_active_sensing.types import FloatArray, IntArray, Reading
+from gp_active_sensing.types import FloatArray, IntArray
 
 SOURCE = "expert"
 """Value of `Reading.source` for every answer of an expert."""
 
 Field: TypeAlias = Callable[[IntArray, float], FloatArray]
 """Function of places (k,) and a time [s] that returns values (k,)."""
-
-
-@runtime_checkable
-class Expert(Protocol):
-    """Costly source of current field values at known places: a station, a model, or a second probe.
-
-    An expert is asked before a decision. The decision uses the answers that arrive in time. Times
-    are seconds of the driver's clock. An answer is a `Reading` with the source "expert" and a noise
-    variance. Its stamp is the time at which its value was valid.
-    """
-
-    @property
-    def places(self) -> IntArray | None:
-        """(k,) places at which the expert can be asked, sorted; None = all places."""
-        ...
-
-    def ask(self, places: Sequence[int], seconds: float) -> None:
-        """Ask for a value at each of the `places`, without waiting."""
-        ...
-
-    def answers(self, seconds: float) -> list[Reading]:
-        """Return the new answers up to a time [s], the oldest first."""
-        ...
-
-
 KINDS = ("none", "stations", "model", "probe")
 _HUGE = 1e12
 """Largest allowed standard deviation of the noise of answers [field unit]."""
@@ -47,7 +22,7 @@ _HUGE = 1e12
 
 @dataclass(frozen=True)
 class AnswersConfig:
-    """Configuration of an expert's places, and of the use of its answers."""
+    """Configuration of an expert's places and of the use of its answers."""
 
     timeout: float = param(
         5.0,
@@ -136,5 +111,5 @@ class ExpertConfig(AnswersConfig):
 
     @property
     def own_speed(self) -> float | None:
-        """Speed of an expert's probe [m/s]; None = the speeds of the map."""
+        """Speed of the expert's probe [m/s]; None = the speed limits of the map."""
         return None if isinstance(self.speed, str) else float(self.speed)

@@ -24,7 +24,7 @@ REJECTED = "rejected_"
 class QueryLog:
     """Log of the questions to an expert and of the answers; at most one question is open.
 
-    A question is open from `begin` to `settle`. A later answer is still used as a reading, and
+    A question is open from `begin` to `settle`. A later answer is still used as a reading, but
     counted as late. Times are seconds of the driver's clock.
 
     =====================  =========================================================================
@@ -100,9 +100,9 @@ class QueryLog:
 
     def settle(self) -> None:
         """Close the question when its decision is made; later answers count as late."""
-        if self.begun is not None:
+        if self.open:
             self.counts["unanswered"] += len(self.missing)
-        self.begun, self.places, self.missing = None, (), ()
+        self.cancel()
 
     def cancel(self) -> None:
         """Drop the open question of a cancelled decision without changing the counts."""
@@ -179,10 +179,10 @@ class QueryLog:
         return {**{w: self.counts[w] for w in words}, "rejected": rejected}
 
     def _meant(self, place: int) -> int:
-        """Return the place for which an answer at `place` is meant.
+        """Return the place to which an answer belongs, given a place at the answer's position.
 
-        Several places may have one position, such as both directions of a road. A place of the open
-        question that has no answer yet takes precedence.
+        Several places may have one position, such as both directions of a road. Places that still
+        lack an answer take precedence.
         """
         apart = self._topology.points - self._topology.points[place]
         here = set(np.flatnonzero(np.linalg.norm(apart, axis=1) <= SAME_DISTANCE).tolist())

@@ -16,7 +16,6 @@ from gp_active_sensing.experts.base import SOURCE, AnswersConfig, ExpertConfig, 
 from gp_active_sensing.planning.routes.ordering import short_tour
 from gp_active_sensing.topology import place_index
 from gp_active_sensing.topology.base import Topology
-from gp_active_sensing.topology.search import WaysFrom
 from gp_active_sensing.types import FloatArray, IntArray, Reading
 
 _STREAM = 0xE48E27
@@ -31,7 +30,7 @@ class Measurement(NamedTuple):
 
 
 class _DueAnswer(NamedTuple):
-    """Answer that is due at `seconds`. Simultaneous answers are sorted by `number`."""
+    """Answer that becomes available at `seconds`; `number` sorts simultaneous answers."""
 
     seconds: float
     number: int
@@ -42,8 +41,9 @@ class _DueAnswer(NamedTuple):
 class SimulatedExpert:
     """Expert that computes answers from a field, after a delay.
 
-    A random draw depends only on the seed, the place, and the number of earlier questions for the
-    place. An answer thus does not depend on the order of questions about different places.
+    Times are seconds of the driver's clock. An answer's stamp is the time at which its value was
+    valid. The random numbers of an answer depend only on the seed, the place, and the number of
+    earlier questions about the place.
 
     Args:
         field: true field, or a model of the field.
@@ -90,17 +90,12 @@ class SimulatedExpert:
         self._number = 0
 
     @property
-    def places(self) -> IntArray | None:
-        """(k,) places at which the expert can be asked, sorted; None = all places."""
-        return self._places
-
-    @property
     def due(self) -> float | None:
         """Time of the next answer [s]; None = no answer is due."""
         return self._coming[0].seconds if self._coming else None
 
     def ask(self, places: Sequence[int], seconds: float) -> None:
-        """Ask for a value at each of the `places`.
+        """Ask for a value at each of the `places`, without waiting.
 
         Raises:
             ValueError: a place that is not on the map.
@@ -206,41 +201,39 @@ class RevisitExpert(SimulatedExpert):
         self._tour: list[Measurement] = []
 
     def _measure(self, places: Sequence[int], seconds: float) -> list[Measurement]:
-        begins = self._call_off(seconds)
+        now, before = self._cancel_tour(seconds), None
         wanted = list(dict.fromkeys(places))
-        if self._at is None and wanted:
+        if not wanted:
+            return []
+        if self._at is None:
             first = np.full(len(wanted), np.inf)
             first[0] = 0.0
         else:
             first = self._seconds(self._at, wanted)
         between = np.array([self._seconds(place, wanted) for place in wanted])
-        now, before = begins, None
-        tour: list[Measurement] = []
-        for index in short_tour(between.reshape(len(wanted), len(wanted)), first).order.tolist():
+        for index in short_tour(between, first).order.tolist():
             takes = float(first[index] if before is None else between[before, index])
             if math.isinf(takes):
                 continue
             now += takes
-            tour.append(Measurement(now, wanted[index]))
+            self._tour.append(Measurement(now, wanted[index]))
             before = index
-        self._tour = tour
-        return tour
+        return self._tour
 
-    def _call_off(self, seconds: float) -> float:
+    def _cancel_tour(self, seconds: float) -> float:
         """Cancel the rest of the tour. Return the time at which the next tour begins [s]."""
         done = [stop for stop in self._tour if stop.seconds <= seconds]
         under_way = self._tour[len(done) : len(done) + 1]
         if done or under_way:
             self._at = (done + under_way)[-1].place
         begins = under_way[0].seconds if under_way else seconds
+        self._tour = []
         self._forget_after(begins)
         return begins
 
-    def _seconds(self, at: int | None, places: Sequence[int]) -> FloatArray:
-        if not places:
-            return np.zeros(0)
+    def _seconds(self, at: int, places: Sequence[int]) -> FloatArray:
         by = "seconds" if self._speed is None else "metres"
-        ways: WaysFrom = self._topology.ways_from(at, by)
+        ways = self._topology.ways_from(at, by)
         taken = ways.seconds if self._speed is None else ways.metres / self._speed
         found = taken[list(places)].copy()
         found[[place == at for place in places]] = 0.0  # no time to the current place
