@@ -114,22 +114,6 @@ class FieldPath:
             return float(value[0]) if value else math.nan
         return float(value)
 
-    def write(self, message: Any, value: float) -> None:
-        """Set the number in a message, for a simulated sensor."""
-        target = message
-        for name, indices in self.steps[:-1]:
-            target = getattr(target, name)
-            for index in indices:
-                target = target[index]
-        name, indices = self.steps[-1]
-        if indices:
-            array = getattr(target, name)
-            for index in indices[:-1]:
-                array = array[index]
-            array[indices[-1]] = type(array[indices[-1]])(value)
-        else:
-            setattr(target, name, type(getattr(target, name))(value))
-
 
 def element_of(kind: str) -> str:
     """Return the type of an array's elements; "" = the type is not an array."""
@@ -187,7 +171,7 @@ class ValueReader:
         stamp = stamp_ns(message.header.stamp) if self.has_stamp else None
         raw = self._field.read(message)
         value = self._config.scale * raw + self._config.offset
-        if math.isfinite(value) and (self._config.valid or is_fill(raw)):
+        if math.isfinite(value):
             self._check(raw, value)
         variance = self._config.noise_variance
         if self._variance is not None:
@@ -203,9 +187,9 @@ class ValueReader:
         if is_fill(raw):
             msg = f"has the fill value {raw:.9g}; a real value is allowed by reading.valid"
             raise ReadingError("fill_value", msg)
-        assert valid is not None, "otherwise only fill values are looked at"
-        msg = f"has the value {value:.9g}, outside reading.valid, {list(valid)}"
-        raise ReadingError("not_valid", msg)
+        if valid is not None:
+            msg = f"has the value {value:.9g}, outside reading.valid, {list(valid)}"
+            raise ReadingError("not_valid", msg)
 
 
 def unit_quaternion(x: float, y: float, z: float, w: float) -> tuple[float, float, float, float]:
@@ -290,30 +274,18 @@ def pose_reader(
         geodetic_to_local(*origin, origin)  # raises its error now and not at the first fix
 
         def read_fix(message: Any) -> Pose:
-            good = message.status.status != -1  # STATUS_NO_FIX
-            x, y = (
-                geodetic_to_local(message.latitude, message.longitude, origin)
-                if good
-                else (math.nan, math.nan)
-            )
-            z = math.nan
-            if good and zero_altitude is not None:
-                z = float(message.altitude) - zero_altitude
+            x = y = z = math.nan
+            if message.status.status != -1:  # STATUS_NO_FIX
+                x, y = geodetic_to_local(message.latitude, message.longitude, origin)
+                if zero_altitude is not None:
+                    z = float(message.altitude) - zero_altitude
             variance = z_variance = 0.0
             if covariance and message.position_covariance_type != _COVARIANCE_UNKNOWN:
                 xx, xy, yy, zz = (float(message.position_covariance[i]) for i in (0, 1, 4, 8))
                 variance = position_variance(xx, xy, yy)
                 z_variance = height_variance(zz, xx) if heights else 0.0
-            return Pose(
-                stamp_ns(message.header.stamp),
-                frame,
-                x,
-                y,
-                math.nan,
-                variance,
-                z=z,
-                z_variance=z_variance,
-            )
+            stamp = stamp_ns(message.header.stamp)
+            return Pose(stamp, frame, x, y, math.nan, variance, z=z, z_variance=z_variance)
 
         return read_fix
     nested = {"Odometry": True, "PoseWithCovarianceStamped": True, "PoseStamped": False}
@@ -337,7 +309,8 @@ def pose_reader(
         twist = getattr(message, "twist", None)  # only Odometry has a twist
         speed = math.nan
         if twist is not None:
-            speed = math.hypot(twist.twist.linear.x, twist.twist.linear.y, twist.twist.linear.z)
+            linear = twist.twist.linear
+            speed = math.hypot(linear.x, linear.y, linear.z)
         return Pose(
             stamp_ns(message.header.stamp),
             message.header.frame_id,
@@ -410,7 +383,7 @@ def number_paths(type: str, types: MessageTypes) -> list[str]:
 
 
 def value_path(paths: list[str]) -> str:
-    """Return the only path that may lead to the measured value; "" = no path or several paths."""
+    """Return the path that probably has the measured value; "" = no such path, or several."""
     likely = [path for path in paths if not _ASIDE.search(path)]
     return likely[0] if len(likely) == 1 else ""
 

@@ -49,7 +49,7 @@ def query_points(topology: Topology, places: Sequence[int]) -> Points:
 
 
 def answer_points(topology: Topology, readings: Sequence[Reading]) -> Points:
-    """Return the points of an expert's answer: its readings that have a place."""
+    """Return the points of an expert's answer; every reading must have a place."""
     points = query_points(topology, [r.location for r in readings if r.location is not None])
     points["value"] = [r.value for r in readings]
     points["variance"] = [

@@ -1,4 +1,4 @@
-"""Speeds of a probe at its poses, from a topic with twists."""
+"""Compute the speed of a probe from a topic with twists."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ class Twists:
     def note(self, message: Any, now_ns: int) -> None:
         """Add a message to the average; ignore a message that is older than the newest one.
 
-        `now_ns` is the time of arrival [ns], used for a message without a stamp.
+        After a step of more than 1 s back in time, the average begins again. `now_ns` is the time
+        of arrival [ns], used for a message without a stamp.
 
         Raises:
             ValueError: the velocity is not finite or too large.
@@ -52,7 +53,7 @@ class Twists:
         self._velocity, self._stamp_ns = (x, y, z), stamp
 
     def beside(self, pose: Pose) -> Pose:
-        """Return the pose with the newest twist's speed; unchanged if the stamps are far apart."""
+        """Return the pose with the average speed; unchanged if the stamps are far apart."""
         if self._stamp_ns is None or abs(pose.stamp_ns - self._stamp_ns) > _VALID_NS:
             return pose
         return replace(pose, speed=math.hypot(*self._velocity))

@@ -63,10 +63,6 @@ def test_fields() -> None:
     ):
         found = FieldPath.parse(path, type_name(type(message)), TYPES).read(message)
         assert found == pytest.approx(value, nan_ok=True), path
-    message = Temperature()
-    variance = FieldPath.parse("variance", type_name(Temperature), TYPES)
-    variance.write(message, 3.5)
-    assert (variance.read(message), message.variance) == (3.5, 3.5)
 
 
 def test_wrong_field() -> None:
