@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import array
+import contextlib
 import dataclasses
 import math
 import sys
@@ -29,24 +31,18 @@ from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.util.yaml_files import parse_yaml
 
 READ_ONLY = frozenset({"scenario", "policy.name", "policy.command", "autostart"})
-"""Parameters that can be set only at the start, since they select other parameters or programs."""
+"""Parameters that are read at the start only; they select other parameters or programs."""
 
 _NULLS = ("null", "~")
 """YAML words for None that rcl reads as text."""
+_SEQUENCES = (array.array, list, tuple)
 _KINDS: dict[Any, Parameter.Type] = {
     bool: Parameter.Type.BOOL,
     int: Parameter.Type.INTEGER,
     float: Parameter.Type.DOUBLE,
     str: Parameter.Type.STRING,
 }
-_ARRAYS: dict[Any, Parameter.Type] = {
-    bool: Parameter.Type.BOOL_ARRAY,
-    int: Parameter.Type.INTEGER_ARRAY,
-    float: Parameter.Type.DOUBLE_ARRAY,
-    str: Parameter.Type.STRING_ARRAY,
-}
-
-
+_ARRAYS = {hint: Parameter.Type[f"{kind.name}_ARRAY"] for hint, kind in _KINDS.items()}
 _NUMBERS: dict[Any, type] = {
     (kinds[a], kinds[b]): b for kinds in (_KINDS, _ARRAYS) for a, b in ((int, float), (float, int))
 }
@@ -72,7 +68,7 @@ class Leaf:
     @property
     def optional(self) -> bool:
         """True if None is a valid value of the field."""
-        return type(None) in self._options or self.hint is type(None)
+        return type(None) in self._options
 
     @property
     def _options(self) -> tuple[Any, ...]:
@@ -151,39 +147,31 @@ class Leaf:
 
     def encode(self, value: Any) -> Any:
         """Convert a configuration value to a parameter's value; None = not set."""
-        if value is None:
-            return None
-        plain = _listed(value)
-        if isinstance(plain, dict):
-            return yaml.safe_dump(plain, default_flow_style=True).strip()
-        if isinstance(plain, list):
-            if not plain:
-                return None  # ROS has no type for an empty list
-            if any(isinstance(item, list | dict) for item in plain):
-                return yaml.safe_dump(plain, default_flow_style=True).strip()
-            if self.kind == Parameter.Type.DOUBLE_ARRAY or self.kind is None:
-                return [_as_float(item) for item in plain]
-            return plain
-        if self.kind == Parameter.Type.INTEGER and isinstance(plain, float) and plain.is_integer():
-            return int(plain)
-        return _as_float(plain) if self.kind in (Parameter.Type.DOUBLE, None) else plain
+        data = plain(value)
+        if data is None or data == []:
+            return None  # ROS has no type for an empty list
+        items = data if isinstance(data, list) else [data]
+        if any(isinstance(item, list | dict) for item in items):
+            return yaml.safe_dump(data, default_flow_style=True).strip()
+        if isinstance(data, list):
+            as_floats = self.kind in (Parameter.Type.DOUBLE_ARRAY, None)
+            return [_as_float(item) for item in data] if as_floats else data
+        if self.kind == Parameter.Type.INTEGER and isinstance(data, float) and data.is_integer():
+            return int(data)
+        return _as_float(data) if self.kind in (Parameter.Type.DOUBLE, None) else data
 
     def decode(self, value: Any) -> Any:
         """Convert a parameter's value to plain configuration data."""
-        if isinstance(value, float) and math.isnan(value) and self.optional:
-            return None
-        if value == "" and self.optional:
-            return None
-        if value in _NULLS and self.optional and str not in self._inner:
-            return None
-        if isinstance(value, list) and self.optional and all(_is_nan(item) for item in value):
-            return None
-        if isinstance(value, str) and self.kind is None and str not in self._inner:
-            try:
-                return parse_yaml(value)
-            except ConfigError:
-                return value
-        return _listed(value)
+        data = plain(value)
+        if self.optional:
+            texts = ("",) if str in self._inner else ("", *_NULLS)
+            items = data if isinstance(data, list) else [data]
+            if data in texts or all(_is_nan(item) for item in items):
+                return None
+        if isinstance(data, str) and self.kind is None and str not in self._inner:
+            with contextlib.suppress(ConfigError):
+                return parse_yaml(data)
+        return data
 
     def typed(self, parameter: Parameter) -> Parameter:
         """Convert the numbers of a parameter to the declared type, if the conversion is exact.
@@ -259,10 +247,11 @@ def _is_nan(value: Any) -> bool:
     return isinstance(value, float) and math.isnan(value)
 
 
-def _listed(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """Return a value with lists in place of tuples and arrays."""
     if isinstance(value, dict):
-        return {key: _listed(item) for key, item in value.items()}
-    return [_listed(item) for item in value] if isinstance(value, list | tuple) else value
+        return {key: plain(item) for key, item in value.items()}
+    return [plain(item) for item in value] if isinstance(value, _SEQUENCES) else value
 
 
 def _as_float(value: Any) -> Any:

@@ -17,7 +17,6 @@ them together. This module also has the dataclasses of all nodes except `active_
 
 from __future__ import annotations
 
-import array
 import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -31,7 +30,7 @@ from rclpy.parameter import Parameter
 from gp_active_sensing.config import from_mapping, is_accepted, param, removed_hint
 from gp_active_sensing.errors import ConfigError, suggest
 from gp_active_sensing.mission.config import ActiveSensingConfig
-from gp_active_sensing.ros.descriptors import Leaf, leaves_of
+from gp_active_sensing.ros.descriptors import Leaf, leaves_of, plain
 
 
 @dataclass(frozen=True)
@@ -225,13 +224,10 @@ class ParameterTree:
             if name in self._wrong:
                 value = self._wrong[name]
             else:
-                parameter = self._node.get_parameter_or(name)
-                value = parameter.value if parameter is not None else None
-                if value is None:
-                    if not leaf.optional:
-                        continue  # the dataclass has a default or reports the missing value
-                else:
-                    value = leaf.decode(value)
+                value = self._node.get_parameter_or(name).value
+                if value is None and not leaf.optional:
+                    continue  # the dataclass has a default or reports the missing value
+                value = leaf.decode(value)
             target = result
             *parents, last = name.split(".")
             for parent in parents:
@@ -268,7 +264,7 @@ class ParameterTree:
         given = {}
         for name, parameter in self._node.get_parameters_by_prefix("").items():
             if name.split(".", maxsplit=1)[0] not in _FOREIGN:
-                given[name] = _plain(parameter.value)
+                given[name] = plain(parameter.value)
                 self._node.undeclare_parameter(name)
         given.update({name: [] for name in getattr(self._node, "empty_overrides", ())})
         return given
@@ -307,11 +303,7 @@ class ParameterTree:
                 self._problems.append(text)
             elif owner:
                 continue
-            elif (
-                removed
-                or name.split(".", maxsplit=1)[0] in sections
-                or suggest(name, self._leaves, _NEAR)
-            ):
+            elif removed or first in sections or suggest(name, self._leaves, _NEAR):
                 self._problems.append(text)
             elif name not in in_files:  # not under /**, which is for all nodes
                 self._node.get_logger().warning(f"{text} It is not used")
@@ -340,7 +332,7 @@ class ParameterTree:
                 f"{parameter.name} is read when the node is configured: "
                 "deactivate and clean up the node first, then set it and configure again"
             )
-        value = _plain(parameter.value)
+        value = plain(parameter.value)
         problem = leaf.check(value)
         if not problem and self.locked() and parameter.name in self.checks:
             problem = self.checks[parameter.name](leaf.decode(value))
@@ -353,23 +345,15 @@ def _quantities(given: Mapping[str, Any], defaults: Mapping[str, Any]) -> list[s
     return list(dict.fromkeys([*defaults.get("readings", {}), *own]))
 
 
-def _plain(value: Any) -> Any:
-    if isinstance(value, array.array | list | tuple):
-        return [_plain(v) for v in value]
-    return value
-
-
-def _flatten(data: Mapping[str, Any], leaves: Mapping[str, Leaf]) -> dict[str, Any]:
+def _flatten(
+    data: Mapping[str, Any], leaves: Mapping[str, Leaf], prefix: str = ""
+) -> dict[str, Any]:
     """Return the values in nested data by dotted name; skip keys that are not parameters."""
     flat: dict[str, Any] = {}
-
-    def walk(inner: Mapping[str, Any], prefix: str) -> None:
-        for key, value in inner.items():
-            name = f"{prefix}{key}"
-            if name in leaves:
-                flat[name] = value
-            elif isinstance(value, Mapping):
-                walk(value, f"{name}.")
-
-    walk(data, "")
+    for key, value in data.items():
+        name = f"{prefix}{key}"
+        if name in leaves:
+            flat[name] = value
+        elif isinstance(value, Mapping):
+            flat |= _flatten(value, leaves, f"{name}.")
     return flat

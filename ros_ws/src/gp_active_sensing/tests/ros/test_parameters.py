@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import math
 import sys
+from array import array
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -138,6 +140,10 @@ def test_an_optional_list_is_taken_back(ros: Ros) -> None:
             belief = node.parameters.config().belief
             assert (belief.length_scales, belief.signal_std, belief.noise_std) == (None, None, None)
             assert not belief.scale_known
+    node = idle(ros, "scenario:=town")
+    nan = Parameter("belief.length_scales", value=array("d", [math.nan]))  # as a service sets it
+    assert node.set_parameters([nan])[0].successful
+    assert node.parameters.config().belief.length_scales is None
 
 
 def test_every_problem_at_once(make: Make) -> None:
