@@ -2,8 +2,7 @@
 
 Callbacks put messages into the inbox. The mission thread processes the messages. The planner thread
 plans on a copy of the engine, so that no reading waits for a plan. This module connects the package
-`mission` with topics, services and parameters. The modules `messages.conversions` and `to_messages`
-convert the messages.
+`mission` with topics, services and parameters.
 """
 
 # ruff: noqa: E402  ROS is imported after the check for it
@@ -178,14 +177,11 @@ class ActiveSensingNode(GuardedNode):
 
     def _build(self, config: ActiveSensingConfig, first: FirstMap | None) -> None:
         self._parts = parts = build_parts(
-            config,
-            self._scenario,
-            field_knowledge=field_knowledge,
-            first=first,
+            config, self._scenario, field_knowledge=field_knowledge, first=first
         )
-        if parts.recorder.run is not None and not parts.recorder.earlier:
-            self.get_logger().info(f"the mission is kept in {parts.recorder.run.path}")
         run = parts.recorder.run
+        if run is not None and not parts.recorder.earlier:
+            self.get_logger().info(f"the mission is kept in {run.path}")
         try:  # the live page reads the note
             self._note = self.get_fully_qualified_name(), self.context.get_domain_id()
             note_run(*self._note, None if run is None else run.path)
@@ -226,7 +222,7 @@ class ActiveSensingNode(GuardedNode):
         if self._parts is None or self._results is None:
             return
         mission = self._parts.mission
-        self._worker = Worker(mission, self._results, self._results.now_ns, self._is_simulated)
+        self._worker = Worker(mission, self._results, self.now_ns, self._is_simulated)
         self._results.health.worker_errors = self._worker.errors
         self._results.send_map()
         self._worker.start()

@@ -32,7 +32,7 @@ ASKED_FOR = ("settling",)
 
 
 def probe_state(probe: ProbeState) -> str:
-    """Return the state of a probe as one word."""
+    """Return the state of a probe in one or two words."""
     if probe.gone:
         if probe.gone.startswith(LEFT):
             return "left"
@@ -236,8 +236,7 @@ class Diagnostics:
         for probe in mission.probes.values():
             if not probe.gone.startswith(LEFT):
                 self._warn_of_missing_topic(probe, late=late)
-        no_time = self._node.get_clock().now().nanoseconds == 0
-        if late and no_time and self._throttle.ready("clock"):
+        if late and self._node.now_ns() == 0 and self._throttle.ready("clock"):
             self._node.get_logger().warning(
                 "waiting for topic /clock: use_sim_time is set and no time has come yet"
             )
@@ -278,17 +277,20 @@ class Diagnostics:
         """Return the time since the last message of a kind [s]; 0 before the first message."""
         return time.monotonic() - self._received_at.get(kind, time.monotonic())
 
-    def note_unstamped(self, topic: str) -> None:
-        """Count a message without a stamp; warn of the first such message."""
+    def stamped(self, topic: str, stamp_ns: int) -> int:
+        """Return a stamp [ns]; replace the stamp 0 by the present time, and count it."""
+        if stamp_ns != 0:
+            return stamp_ns
         self.unstamped[topic] += 1
         if self.unstamped[topic] == 1:
             self._node.get_logger().warning(
                 f"messages of topic {topic} have a header without a stamp; the time of their "
                 "arrival is used, so their publisher should better fill it in"
             )
+        return self._node.now_ns()
 
     def _mission_status(self) -> Any:
-        mission = self._parts.mission
+        mission, run = self._parts.mission, self._parts.recorder.run
         probes = mission.probes
         left = self._smallest_remaining()
         with mission.lock:
@@ -309,9 +311,7 @@ class Diagnostics:
             "promised_error": self._parts.recorder.promised_so_far,
             "explained": self._parts.recorder.explained_so_far,
             "record_failures": self._parts.recorder.failures,
-            "run_dir": ""
-            if (run := self._parts.recorder.run) is None
-            else str(run.path.absolute()),
+            "run_dir": "" if run is None else str(run.path.absolute()),
         }
         if len(probes) == 1:
             values |= sortie_values(mission.probe)

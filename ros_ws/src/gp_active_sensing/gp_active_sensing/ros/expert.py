@@ -89,9 +89,8 @@ class ExpertClient:
 
     def send(self, places: tuple[int, ...]) -> None:
         """Publish a query about places."""
-        now = outputs.time_of(int(self._node.get_clock().now().nanoseconds))
         topology = self._mission.loop.topology
-        header = Header(stamp=now, frame_id=topology.frame)
+        header = Header(stamp=outputs.time_of(self._node.now_ns()), frame_id=topology.frame)
         self._queries.publish(outputs.values_cloud(query_points(topology, places), header))
         if not self._queries.get_subscription_count() and self._throttle.ready("nobody"):
             logger.warning(
@@ -112,10 +111,7 @@ class ExpertClient:
         self.messages += 1
         received = time.monotonic()
         for answer in answers:
-            stamp_ns = answer.stamp_ns
-            if stamp_ns == 0:
-                self._health.note_unstamped(ANSWER)
-                stamp_ns = int(self._node.get_clock().now().nanoseconds)
+            stamp_ns = self._health.stamped(ANSWER, answer.stamp_ns)
             self._mission.inbox.put(dataclasses.replace(answer, stamp_ns=stamp_ns), received)
 
     def _refuse(self, reason: str, why: str) -> None:
@@ -149,7 +145,7 @@ class ExpertClient:
 
 
 _NEAR = 1.0
-"""Largest distance between a point of a query and the place that the point means [m]."""
+"""Largest distance from a point of a query to its place [m]."""
 
 
 def places_at(topology: Topology, points: Points) -> list[int]:

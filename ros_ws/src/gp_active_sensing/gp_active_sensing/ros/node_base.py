@@ -75,7 +75,8 @@ class GuardedNode(LifecycleNode):  # type: ignore[misc,unused-ignore]
         """Keys in the parameter files; True = a file has the key under this node's name."""
         self.file_folders = tuple(path.parent for path in given_files(words))
         """Folders of the parameter files; files that parameters name are searched for there."""
-        self._stop_forwarding = forward_logs(self.get_logger())
+        self.stop_forwarding_logs = forward_logs(self.get_logger())
+        """Function that restores the state that Python's logging had before this node."""
 
     def declare_parameters(
         self, namespace: str, parameters: list[tuple[Any, ...]], *args: Any, **options: Any
@@ -89,6 +90,10 @@ class GuardedNode(LifecycleNode):  # type: ignore[misc,unused-ignore]
     def is_active(self) -> bool:
         """True while the lifecycle state is active."""
         return str(self._state_machine.current_state[1]) == "active"
+
+    def now_ns(self) -> int:
+        """Return the time of the node's clock [ns]."""
+        return int(self.get_clock().now().nanoseconds)
 
     # -- overridden by subclasses --------------------------------------------------------------
 
@@ -127,7 +132,7 @@ class GuardedNode(LifecycleNode):  # type: ignore[misc,unused-ignore]
             self.exit_code = code
 
     def own(self, entity: Any) -> Any:
-        """Return a subscription, publisher, service or timer after registering it for `disown`."""
+        """Register a subscription, publisher, service or timer for `disown`, and return it."""
         self._owned.append(entity)
         return entity
 
@@ -151,10 +156,6 @@ class GuardedNode(LifecycleNode):  # type: ignore[misc,unused-ignore]
         ):
             if isinstance(entity, kind):
                 destroy(entity)
-
-    def stop_forwarding_logs(self) -> None:
-        """Restore the state that Python's logging had before this node was created."""
-        self._stop_forwarding()
 
     # -- guard: exceptions in transitions ------------------------------------------------------
 
@@ -439,7 +440,7 @@ def forward_logs(target: Any, clock: Callable[[], float] = time.monotonic) -> Ca
 
 
 class Throttle:
-    """Rate limit that holds for the messages of each kind separately.
+    """Separate rate limit for each kind of message.
 
     Args:
         period: smallest time between two messages of one kind [s].

@@ -111,7 +111,7 @@ class Waypoints:
             self._stream()
 
     def send(self, probe: str, plan: Plan) -> None:
-        """Publish the waypoint and the way of a plan."""
+        """Publish the waypoint and the route of a plan."""
         self.send_again(probe, plan.path[-1])
         loop = self._mission.loop
         with self._mission.lock:  # the mission thread may change the map
@@ -119,7 +119,7 @@ class Waypoints:
             start = self._mission.probes[probe].position
         places = places_of_plan(topology, start, plan, observed, unread)
         line = self._curve(probe, topology, places)
-        path = outputs.plan_path(topology, places, self._now_ns(), self._config.altitude, line)
+        path = outputs.plan_path(topology, places, self._node.now_ns(), self._config.altitude, line)
         self._publishers[probe_topic(probe, "~/plan")].publish(path)
 
     def send_again(self, probe: str, place: int) -> None:
@@ -155,7 +155,8 @@ class Waypoints:
         heading = pose.heading if math.isfinite(pose.heading) else 0.0
         z = self._config.altitude + (pose.z if topology.heights is not None else 0.0)
         here = (pose.x, pose.y, heading)
-        self._publish(probe, [outputs.waypoint_message(here, topology.frame, self._now_ns(), z)])
+        now_ns = self._node.now_ns()
+        self._publish(probe, [outputs.waypoint_message(here, topology.frame, now_ns, z)])
 
     def _publish(self, probe: str, messages: list[PoseStamped]) -> None:
         path = Path(header=messages[0].header, poses=messages)
@@ -175,11 +176,8 @@ class Waypoints:
         if self.navigator is not None:
             self.navigator.close()
 
-    def _now_ns(self) -> int:
-        return int(self._node.get_clock().now().nanoseconds)
-
     def _curve(self, probe: str, topology: Topology, places: Sequence[int]) -> FloatArray | None:
-        """Return a drivable curve (k, 2) from the probe's pose along a way [m].
+        """Return a drivable curve (k, 2) from the probe's pose over the `places` [m].
 
         None = the probe has no turn radius, the places are roads, or no pose has come.
         """
@@ -223,7 +221,7 @@ class Waypoints:
             self._timer = self._node.own(self._node.create_timer(period, self._send_last))
 
     def _send_last(self) -> None:
-        stamp = outputs.time_of(self._now_ns())
+        stamp = outputs.time_of(self._node.now_ns())
         for name, probe in self._mission.probes.items():
             topic = probe_topic(name, "next_waypoint")
             last = self._last.get(topic)
@@ -320,13 +318,15 @@ class Publishers:
     ) -> None:
         self._node = node
         self._parts = parts
-        self._telling = MissionLog(parts.mission, str(config.policy["name"]), parts.recorder.unit)
+        self._log = MissionLog(parts.mission, str(config.policy["name"]), parts.recorder.unit)
         self._monitor = PredictabilityMonitor()
         self.health = Diagnostics(node, parts)
-        self.health.unit = self._telling.value_unit
+        self.health.unit = self._log.value_unit
         incompatible = partial(self.health.incompatible, publishing=True)
         origin = config.pose.origin(parts.mission.loop.topology.datum)
         self.waypoints = Waypoints(node, parts, config.waypoint, origin, incompatible)
+        self.send_again = self.waypoints.send_again
+        self.publish_position = self.waypoints.publish_position
         if self.waypoints.navigator is not None:
             self.health.goals = self.waypoints.navigator.state
         self._publishers = {
@@ -352,25 +352,13 @@ class Publishers:
             self.asking = ExpertClient(node, parts, consulting, self.health)
         node.own(node.create_timer(PROBES_SECONDS, self.send_probes))
 
-    def now_ns(self) -> int:
-        """Return the time of the node's clock [ns]."""
-        return int(self._node.get_clock().now().nanoseconds)
-
     def _publish(self, topic: str, message: Any) -> None:
         self._publishers[topic].publish(message)
 
     def send_waypoint(self, probe: str, plan: Plan) -> None:
         """Publish the waypoint of a plan, and queue the log message with the plan's reasons."""
         self.waypoints.send(probe, plan)
-        self._telling.decision(probe, plan)
-
-    def send_again(self, probe: str, place: int) -> None:
-        """Publish the waypoint of a place again."""
-        self.waypoints.send_again(probe, place)
-
-    def publish_position(self, probe: str) -> None:
-        """Publish the probe's position as its waypoint."""
-        self.waypoints.publish_position(probe)
+        self._log.decision(probe, plan)
 
     def send_query(self, places: tuple[int, ...]) -> None:
         """Publish a query that asks the expert about places."""
@@ -401,7 +389,7 @@ class Publishers:
                 "planned": [place for way in ways for place in way],
                 "next": [way[-1] for way in ways if way],
             }
-        self._publish("~/map", outputs.map_markers(topology, marks, self.now_ns()))
+        self._publish("~/map", outputs.map_markers(topology, marks, self._node.now_ns()))
 
     def send_results(self, job: DecisionRequest) -> None:
         """Publish field, belief and map; record the stage that ended just before the job."""
@@ -410,11 +398,9 @@ class Publishers:
             self._record(job.finished, job.loop, found)
         mean, variance = found.moments()
         std = np.sqrt(np.maximum(variance, 0.0))
-        belief, now = job.loop.belief, self.now_ns()
+        belief, now = job.loop.belief, self._node.now_ns()
         weights = job.loop.topology.weights
-        self._telling.decisions(
-            std, weights, known=belief.scale_known or bool(belief.observed.any())
-        )
+        self._log.decisions(std, weights, known=belief.scale_known or bool(belief.observed.any()))
         self._publish("~/field", outputs.field_cloud(job.loop.topology, mean, std, now))
         self._grids.send(job.loop.topology, mean, std, now)
         for name, each in job.loop.quantities.items():
@@ -428,7 +414,7 @@ class Publishers:
             outputs.weights_message(belief.weights, belief.hyperparameters),
         )
         self.send_map(belief.observed)
-        self._telling.budget()
+        self._log.budget()
 
     def mission_ended(self) -> str:
         """Write summary and report; return the problems with the records, "" = no problem."""
@@ -468,34 +454,28 @@ class Publishers:
         ended, stage = mission.state == "ended", mission.decisions.stage
         untouched = mission.state == "idle" and not mission.loop.counts["accepted"]
         self._stop("the node was shut down", over=False)
+        run, logger = recorder.run, self._node.get_logger()
         if ended:
-            self._miss_report()
+            if run is not None and not (run.path / PAGE).exists():
+                logger.warning(
+                    "the report page is not written; "
+                    f"`gp-active-sensing report {run.path}` writes it"
+                )
             return
         saved = recorder.save(mission, "interrupted")
         if untouched:
             return
-        logger = self._node.get_logger()
-        if recorder.run is None:
+        if run is None:
             logger.info(f"stopped at stage {stage}; {_NOTHING_KEPT}")
-        elif saved:
-            where = recorder.run.path
-            if missing := recorder.missing:
-                logger.error(
-                    f"stopped at stage {stage}: {missing}; make room, then start again with "
-                    f"run_dir:={where} to continue without them"
-                )
-                return
-            logger.info(
-                f"stopped at stage {stage}: mission kept in {where}; "
-                f"start again with run_dir:={where} to continue"
+        elif saved and (missing := recorder.missing):
+            logger.error(
+                f"stopped at stage {stage}: {missing}; make room, then start again with "
+                f"run_dir:={run.path} to continue without them"
             )
-
-    def _miss_report(self) -> None:
-        """If a finished mission has no report, log the command that writes the report."""
-        run = self._parts.recorder.run
-        if run is not None and not (run.path / PAGE).exists():
-            self._node.get_logger().warning(
-                f"the report page is not written; `gp-active-sensing report {run.path}` writes it"
+        elif saved:
+            logger.info(
+                f"stopped at stage {stage}: mission kept in {run.path}; "
+                f"start again with run_dir:={run.path} to continue"
             )
 
     def _stop(self, reason: str, *, over: bool = True) -> None:

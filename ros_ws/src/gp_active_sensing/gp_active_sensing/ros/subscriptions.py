@@ -12,10 +12,12 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
+
+from rclpy.qos import QoSProfile
 
 from gp_active_sensing.errors import ConfigError, MissingDependencyError, ReadingError
-from gp_active_sensing.messages.conversions import ValueReader, pose_reader
+from gp_active_sensing.messages.conversions import ValueReader, pose_reader, stamp_ns
 from gp_active_sensing.messages.twists import Twists
 from gp_active_sensing.mission.config import ActiveSensingConfig
 from gp_active_sensing.mission.factory import MissionComponents
@@ -40,6 +42,9 @@ from gp_active_sensing.util.wording import is_reported
 
 logger = logging.getLogger(__name__)
 
+Take: TypeAlias = Callable[[Any, float], None]
+"""Function that processes a message and its arrival time (monotonic seconds)."""
+
 
 class Subscriptions:
     """Subscriptions of all probes; their callbacks put converted messages into the inbox.
@@ -60,7 +65,6 @@ class Subscriptions:
         self._health = health
         self._pose = config.pose
         self._sensors = _sensors(config)
-        self._battery = config.battery.topic
         self._names = {
             **{sensor.key: sensor.stream.topic for sensor in self._sensors},
             "pose": config.pose.topic,
@@ -108,14 +112,14 @@ class Subscriptions:
         """Subscribe to the topics of a probe."""
         for sensor in self._sensors:
             if carried := [each for each in sensor.quantities if each.is_on(probe)]:
-                take = partial(self._on_reading, sensor.key, carried)
-                self._subscribe(sensor.key, probe, sensor.stream, take)
-        if self._battery:
+                take = partial(self._on_reading, sensor.key, carried, probe)
+                self._listen_to_stream(sensor.key, probe, sensor.stream, take)
+        if self._names["battery"]:
             self._listen_to_battery(probe)
-        if self._pose.twist_topic:
+        if self._names["twist"]:
             self._listen_to_twist(probe)
         if self._transforms is None:
-            self._subscribe("pose", probe, self._pose, self._on_pose)
+            self._listen_to_stream("pose", probe, self._pose, partial(self._on_pose, probe))
             return
         child = probe_topic(probe, self._pose.child_frame.lstrip("/"))
         stream = self._transforms.add(child, partial(self._on_transform, probe))
@@ -124,38 +128,36 @@ class Subscriptions:
     def drop(self, probe: str) -> None:
         """Destroy the subscriptions of a probe."""
         self._twists.pop(probe, None)
-        beside = {"battery": self._battery, "twist": self._pose.twist_topic}
-        sensors = (sensor.key for sensor in self._sensors)
-        for topic in (*sensors, "pose", *(key for key, name in beside.items() if name)):
-            stream = self._health.streams.pop(probe_topic(probe, topic), None)
+        for key in self._names:
+            stream = self._health.streams.pop(probe_topic(probe, key), None)
             if stream is None:
-                continue  # the probe does not have this sensor
+                continue  # the probe does not have this input
             if stream.subscription is not None:
                 self._node.destroy_owned(stream.subscription)
             elif self._transforms is not None:
                 self._transforms.drop(stream)
 
-    def _subscribe(
-        self,
-        topic: str,
-        probe: str,
-        stream: ReadingConfig | PoseConfig,
-        take: Callable[[str, Any, float], None],
+    def _listen_to_stream(
+        self, key: str, probe: str, stream: ReadingConfig | PoseConfig, take: Take
     ) -> None:
-        kind = find_message_type(stream.type)
-        refuse = partial(self._refuse, topic, probe)
-        size = MOST_BYTES["pose" if topic == "pose" else "reading"]
-        rate = most_per_second(stream)
-        gate = qos.MessageGate(kind, refuse, size=size, rate=rate)
+        profile = qos.sensor(stream.rate, reliable=stream.reliable, catch_up=stream.catch_up)
+        self._subscribe(key, probe, stream.type, take, profile, most_per_second(stream))
+        if key == "pose" and self._pose.latched and not stream.catch_up:
+            self._request_latched(probe)
+
+    def _subscribe(
+        self, key: str, probe: str, type: str, take: Take, profile: QoSProfile, most: float
+    ) -> None:
+        """Subscribe to one topic of a probe; reject messages beyond the rate `most` [Hz]."""
+        kind, refuse = find_message_type(type), partial(self._refuse, key, probe)
+        size = MOST_BYTES["pose" if key in _KINDS else "reading"]
+        gate = qos.MessageGate(kind, refuse, size=size, rate=most)
 
         def on_bytes(data: bytes, received: float) -> None:
-            gate.process(data, lambda message: take(probe, message, received))
+            gate.process(data, lambda message: take(message, received))
 
-        profile = qos.sensor(stream.rate, reliable=stream.reliable, catch_up=stream.catch_up)
-        name = probe_topic(probe, stream.topic)
-        self._health.listen(probe_topic(probe, topic), name, kind, on_bytes, profile)
-        if topic == "pose" and self._pose.latched and not stream.catch_up:
-            self._request_latched(probe, name, kind)
+        name = probe_topic(probe, self._names[key])
+        self._health.listen(probe_topic(probe, key), name, kind, on_bytes, profile)
 
     def _listen_to_battery(self, probe: str) -> None:
         refuse = partial(self._refuse, "battery", probe)
@@ -167,10 +169,10 @@ class Subscriptions:
             if not 0.0 <= level <= 1.0:
                 refuse("no_charge", f"has percentage {level:g}, expected a number from 0 to 1")
                 return
-            stamp_ns = message.header.stamp.sec * 1_000_000_000 + message.header.stamp.nanosec
-            self._inbox.put(RawBattery(self._stamped("battery", stamp_ns), level), received, probe)
+            stamp = self._health.stamped("battery", stamp_ns(message.header.stamp))
+            self._inbox.put(RawBattery(stamp, level), received, probe)
 
-        self._listen_beside("battery", probe, _BATTERY, 1.0, take)
+        self._subscribe("battery", probe, _BATTERY, take, qos.sensor(1.0), LEAST_MAX_RATE)
 
     def _listen_to_twist(self, probe: str) -> None:
         """Subscribe to the velocity of a probe, and add the velocity to the probe's poses."""
@@ -178,26 +180,16 @@ class Subscriptions:
 
         def take(message: Any, received: float) -> None:
             try:
-                twists.note(message, int(self._node.get_clock().now().nanoseconds))
+                twists.note(message, self._node.now_ns())
             except ValueError as error:
                 self._refuse("twist", probe, "not_finite", str(error))
 
-        self._listen_beside("twist", probe, self._pose.twist_type, self._pose.rate, take)
+        profile = qos.sensor(self._pose.rate)
+        self._subscribe("twist", probe, self._pose.twist_type, take, profile, LEAST_MAX_RATE)
 
-    def _listen_beside(
-        self, key: str, probe: str, type: str, rate: float, take: Callable[[Any, float], None]
-    ) -> None:
-        kind, refuse = find_message_type(type), partial(self._refuse, key, probe)
-        gate = qos.MessageGate(kind, refuse, size=MOST_BYTES["pose"], rate=LEAST_MAX_RATE)
-
-        def on_bytes(data: bytes, received: float) -> None:
-            gate.process(data, lambda message: take(message, received))
-
-        name = probe_topic(probe, self._names[key])
-        self._health.listen(probe_topic(probe, key), name, kind, on_bytes, qos.sensor(rate))
-
-    def _request_latched(self, probe: str, name: str, kind: Any) -> None:
+    def _request_latched(self, probe: str) -> None:
         """Request the latched pose, since a robot that stands does not publish its pose again."""
+        kind, name = find_message_type(self._pose.type), probe_topic(probe, self._pose.topic)
         watched = self._health.streams[probe_topic(probe, "pose")]
 
         def receive(data: bytes, info: Mapping[str, Any]) -> None:
@@ -228,13 +220,10 @@ class Subscriptions:
             except ReadingError as error:
                 self._refuse(topic, probe, error.reason, str(error))
                 continue
-            stamp = value.stamp_ns
-            if stamp is None:  # the type has no header
-                stamp = int(self._node.get_clock().now().nanoseconds)
-            stamp = self._stamped(topic, stamp)
-            raw = RawReading(
-                stamp, value.value, value.noise_variance, mount=mount, quantity=each.name
-            )
+            # A message type without a header has no stamp.
+            stamp = self._node.now_ns() if value.stamp_ns is None else value.stamp_ns
+            stamp, variance = self._health.stamped(topic, stamp), value.noise_variance
+            raw = RawReading(stamp, value.value, variance, mount=mount, quantity=each.name)
             self._inbox.put(raw, received, probe)
 
     def _mount(self, probe: str, sensor: str, section: str) -> tuple[float, ...]:
@@ -292,16 +281,14 @@ class Subscriptions:
         if buffer is not None:
             try:
                 found = buffer.at(self._frame, pose.frame.lstrip("/"), pose.stamp_ns)
+                there = moved(pose, found, self._frame)
             except buffer.error as error:
                 why = qos.first_line(error).rstrip(".")
+            except ReadingError as error:
+                why = f"the transform {error}"
             else:
-                try:
-                    there = moved(pose, found, self._frame)
-                except ReadingError as error:
-                    why = f"the transform {error}"
-                else:
-                    self._frames_logged.discard(pose.frame)
-                    return there
+                self._frames_logged.discard(pose.frame)
+                return there
         if pose.frame not in self._frames_logged and len(self._frames_logged) < _MOST_FRAMES_LOGGED:
             self._frames_logged.add(pose.frame)
             logger.warning(
@@ -322,17 +309,10 @@ class Subscriptions:
         return self._buffer
 
     def _put_pose(self, probe: str, pose: Pose, received: float) -> None:
-        pose = dataclasses.replace(pose, stamp_ns=self._stamped("pose", pose.stamp_ns))
+        pose = dataclasses.replace(pose, stamp_ns=self._health.stamped("pose", pose.stamp_ns))
         if probe in self._twists:
             pose = self._twists[probe].beside(pose)
         self._inbox.put(pose, received, probe)
-
-    def _stamped(self, topic: str, stamp_ns: int) -> int:
-        """Return a stamp [ns]; replace the stamp 0 by the present time."""
-        if stamp_ns != 0:
-            return stamp_ns
-        self._health.note_unstamped(topic)
-        return int(self._node.get_clock().now().nanoseconds)
 
 
 @dataclass(frozen=True)
