@@ -37,7 +37,7 @@ from gp_active_sensing.ros.to_messages import find_message_type, time_of
 
 CLOCK_TOPIC = "/clock"
 AHEAD = 2000
-"""At rate 0, largest number of sent messages that the listener has not reported as processed."""
+"""Largest number of messages that the listener has not processed yet, at rate 0."""
 _PERIOD = 0.002
 _SLICE = 0.02
 _CLOCK_STEP_NS = 10_000_000
@@ -69,9 +69,12 @@ class BagPlayer(GuardedNode):
         self.left_out: Counter[str] = Counter()
         self._stack = ExitStack()
         self._bag = self._stack.enter_context(Bag(self.settings.bag))
+        self._watched = [
+            self.resolve_topic_name(name, only_expand=True) for name in self.settings.topics
+        ]
         self._topics = self._chosen()
         self._publishers_of = self._make_publishers()
-        self._watched = self._watched_topics()
+        self._check_watched()
         self._clock_publisher = self.create_publisher(ClockMessage, CLOCK_TOPIC, 10)
         self._taken_in = 0
         self._taken_in_at: float | None = None
@@ -98,24 +101,15 @@ class BagPlayer(GuardedNode):
     # -- preparation ---------------------------------------------------------------------------
 
     def _chosen(self) -> list[BagTopic]:
-        wanted = set(self._wanted())
         chosen = []
         for topic in self._bag.topics:
-            if wanted and topic.name not in wanted:
+            if self._watched and topic.name not in self._watched:
                 continue
             if topic.name == CLOCK_TOPIC:
                 self._leave_out(topic, "the bag's stamps make the clock instead")
             else:
                 chosen.append(topic)
         return chosen
-
-    def _wanted(self) -> list[str]:
-        names = self.settings.topics
-        return [self.resolve_topic_name(name, only_expand=True) for name in names]
-
-    def _contents(self) -> str:
-        topics = ", ".join(f"{t.name} ({t.type}, {t.count})" for t in self._bag.topics)
-        return f"which holds {topics or 'no topic at all'}"
 
     def _make_publishers(self) -> dict[str, Any]:
         publishers: dict[str, Any] = {}
@@ -137,18 +131,17 @@ class BagPlayer(GuardedNode):
         what = f"{topic.count} messages of {topic.name} are left out: {why}"
         self.get_logger().warning(one_line(what))
 
-    def _watched_topics(self) -> list[str]:
-        """Return the requested topics; raise ConfigError if one of them cannot be played."""
-        watched = self._wanted()
-        absent = [name for name in watched if name not in self._publishers_of]
+    def _check_watched(self) -> None:
+        """Raise ConfigError if a requested topic cannot be played."""
+        absent = [name for name in self._watched if name not in self._publishers_of]
         if absent:
+            topics = ", ".join(f"{t.name} ({t.type}, {t.count})" for t in self._bag.topics)
             msg = (
-                f"topics: {', '.join(absent)} cannot be played from bag {self._bag.path}, "
-                f"{self._contents()}; with the launch file, say which topics of the bag are meant: "
-                "reading_topic:=… pose_topic:=…"
+                f"topics: {', '.join(absent)} cannot be played from bag {self._bag.path}, which "
+                f"holds {topics or 'no topic at all'}; with the launch file, say which topics of "
+                "the bag are meant: reading_topic:=… pose_topic:=…"
             )
             raise ConfigError(msg)
-        return watched
 
     # -- playing -------------------------------------------------------------------------------
 
@@ -187,14 +180,13 @@ class BagPlayer(GuardedNode):
         self.get_logger().info(f"playing {self._bag.path} {speed}{about}")
 
     def _play(self, now: float) -> None:
-        """Publish the messages that are due, at most for `_SLICE` seconds.
-
-        Signals are handled between two calls.
-        """
+        """Publish the messages that are due; return after `_SLICE` s to let signals be handled."""
         until = now + _SLICE
         while self._next is not None and now < until:
             if not self._is_due(self._next, now):
-                self._publish_time_between(now)
+                if self.settings.rate > 0.0:
+                    elapsed = (now - self._began) * self.settings.rate * 1e9
+                    self._publish_time(self._first_ns + round(elapsed))
                 return
             self._publish_time(self._next.stamp_ns)
             self._publish(self._next)
@@ -230,21 +222,14 @@ class BagPlayer(GuardedNode):
         self.played[message.topic] += 1
 
     def _publish_time(self, stamp_ns: int) -> None:
-        last = self._clock_ns
-        if last is not None and stamp_ns - last < _CLOCK_STEP_NS:
-            return
-        self._clock_ns = stamp_ns
-        self._send_clock(time.monotonic())
+        if self._clock_ns is None or stamp_ns - self._clock_ns >= _CLOCK_STEP_NS:
+            self._clock_ns = stamp_ns
+            self._send_clock(time.monotonic())
 
     def _send_clock(self, now: float) -> None:
         if self._clock_ns is not None:
             self._clock_publisher.publish(ClockMessage(clock=time_of(self._clock_ns)))
             self._clock_logged = now
-
-    def _publish_time_between(self, now: float) -> None:
-        if self.settings.rate > 0.0:
-            elapsed = (now - self._began) * self.settings.rate * 1e9
-            self._publish_time(self._first_ns + round(elapsed))
 
     # -- listener ------------------------------------------------------------------------------
 

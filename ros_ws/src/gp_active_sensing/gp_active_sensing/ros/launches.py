@@ -62,9 +62,7 @@ def _sets(key: str, *, help: str = "", choices: Iterable[str] = ()) -> Any:
     kind: Any = ActiveSensingConfig
     info = Param()
     for part in key.split("."):
-        if isinstance(kind, type) and dataclasses.is_dataclass(
-            kind
-        ):  # otherwise the policy has the key
+        if isinstance(kind, type) and dataclasses.is_dataclass(kind):  # else a key of the policy
             info, kind = next((param_of(f), hint) for f, hint in declared(kind) if f.name == part)
     own = Param(help or info.help, choices=tuple(choices) or info.choices)
     return dataclasses.field(default=None, metadata={"param": own, "sets": key})
@@ -200,7 +198,7 @@ class Arguments:
                 msg = f"web: {MISSING}, or leave web:=true out"
                 raise MissingDependencyError(msg)
             served = {"host": self.web_host, "port": self.web_port, "run_dir": self.run_dir}
-            # The parameter file holds parameters of the mission, not of the view.
+            # The parameter file has parameters of the mission, not of the view.
             yield self.node("live_page", served, params_file="", required=False)
         if self.rviz:
             shown = {f"active_sensing/{name}": "" for name in ("map", "field", "plan", "probes")}

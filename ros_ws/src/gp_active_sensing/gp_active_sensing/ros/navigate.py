@@ -36,7 +36,7 @@ logger = logging.getLogger(__name__)
 LOOK_SECONDS = 0.25
 """Interval at which the action server and the mission are checked [s, real time]."""
 TRIES = 3
-"""Largest number of attempts for a goal that Nav2, while it starts, refuses or aborts at once."""
+"""Largest number of attempts for one goal; Nav2 refuses or aborts goals while it starts."""
 PAUSE_SECONDS = 2.0
 """Time between two attempts for the same goal [s]."""
 AT_ONCE_SECONDS = 2.0

@@ -6,6 +6,7 @@ does not report whether a key is under ``/**`` or under the node's name.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -77,8 +78,7 @@ def _documents(path: Path) -> list[yaml.Node]:
 def _pairs(node: yaml.Node) -> Iterator[tuple[str, yaml.Node, yaml.Node]]:
     if isinstance(node, yaml.MappingNode):
         for key, value in node.value:
-            text = key.value if isinstance(key, yaml.ScalarNode) else str(key.value)
-            yield text, key, value
+            yield str(key.value), key, value
 
 
 def _sections(root: yaml.Node, prefix: str = "") -> Iterator[tuple[str, yaml.Node]]:
@@ -131,7 +131,7 @@ def _elsewhere(root: yaml.Node, namespace: str) -> Iterator[Problem]:
             yield _line(section), f"{text}, or /**/{last} for any"
 
 
-def _line(node: yaml.Node) -> int:
+def _line(node: yaml.Node | yaml.Event) -> int:
     return node.start_mark.line + 1 if node.start_mark is not None else 0
 
 
@@ -188,10 +188,7 @@ def _aliases(path: Path) -> Iterator[Problem]:
     text = read_text(path)
     if "*" not in text:
         return
-    try:
+    with contextlib.suppress(yaml.YAMLError):  # the composer reports the error
         for event in yaml.parse(text, Loader=yaml.SafeLoader):
             if isinstance(event, yaml.AliasEvent):
-                line = event.start_mark.line + 1 if event.start_mark is not None else 0
-                yield line, f"*{event.anchor}: ROS knows no aliases; write the value out"
-    except yaml.YAMLError:
-        return  # the composer reports the error
+                yield _line(event), f"*{event.anchor}: ROS knows no aliases; write the value out"

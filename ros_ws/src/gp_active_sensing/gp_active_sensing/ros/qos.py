@@ -44,7 +44,7 @@ def sensor(rate: float, *, reliable: bool = False, catch_up: bool = False) -> Qo
 
 
 def reliable(depth: int = 10, *, latched: bool = False) -> QoSProfile:
-    """Return the profile of an output, which is reliable and, if `latched`, also latched."""
+    """Return a reliable profile for an output; it is latched if `latched` is True."""
     return QoSProfile(
         history=HistoryPolicy.KEEP_LAST,
         depth=depth,

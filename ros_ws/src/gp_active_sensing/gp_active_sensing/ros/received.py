@@ -99,7 +99,7 @@ class TopicSample:
 
 
 def pace_of(stamps: Sequence[float], times: Sequence[float]) -> float:
-    """Return by how many seconds stamps advance in one second of real time; NaN = unknown."""
+    """Return the advance of stamps per real second, or 1 if it is about 1; NaN = unknown."""
     if len(stamps) < 2 or stamps[-1] <= stamps[0] or times[-1] <= times[0]:
         return math.nan
     found = (stamps[-1] - stamps[0]) / (times[-1] - times[0])
@@ -111,8 +111,9 @@ def pose_needs(pose: PoseConfig, received: Collection[TopicSample]) -> Needs:
     found: Needs = {}
     period = _largest([each.period for each in received])
     if period > _OLD * pose.max_age:
-        found["pose.max_age"] = (_tenths(_SEVERAL * period), f"s: poses come every {period:.1f} s")
-        wait = _tenths(_ONE * _largest([each.gap for each in received]))
+        max_age = round(_SEVERAL * period, 1)
+        found["pose.max_age"] = (max_age, f"s: poses come every {period:.1f} s")
+        wait = round(_ONE * _largest([each.gap for each in received]), 1)
         if wait > pose.wait:  # otherwise a reading would use an older pose
             found["pose.wait"] = (wait, "s: so long a reading waits for the pose after it")
     return found | _queue("pose", pose.rate, received)
@@ -129,7 +130,7 @@ def reading_needs(
         if each.is_single:
             period, how = each.pace * LISTEN_SECONDS, f"one reading came in {LISTEN_SECONDS:g} s"
     if _SEVERAL * period > mission.reading_timeout:
-        found["mission.reading_timeout"] = (_tenths(_SEVERAL * period), f"s: {how}")
+        found["mission.reading_timeout"] = (round(_SEVERAL * period, 1), f"s: {how}")
     return found | _queue("reading", reading.rate, received)
 
 
@@ -142,7 +143,3 @@ def _queue(stream: str, expected: float, received: Collection[TopicSample]) -> N
 
 def _largest(values: Collection[float]) -> float:
     return max((value for value in values if math.isfinite(value)), default=0.0)
-
-
-def _tenths(seconds: float) -> float:
-    return round(seconds, 1)

@@ -72,8 +72,7 @@ class TransformBuffer:
     def at(self, target: str, source: str, stamp_ns: int) -> Any:
         """Return the transform at a time [ns], or else the newest transform; may raise `error`.
 
-        The newest transform is needed because a pose may be newer than all transforms, if a
-        localisation updates the transforms rarely.
+        A pose may be newer than all transforms, if a localisation updates them rarely.
         """
         if stamp_ns > 0:
             with contextlib.suppress(self.error):
