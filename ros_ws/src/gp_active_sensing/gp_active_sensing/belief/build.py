@@ -34,15 +34,15 @@ from gp_active_sensing.belief.grid import (
 )
 from gp_active_sensing.belief.place_covariance import (
     NoNeighbours,
-    with_attributes,
-    with_long_part,
-    with_places,
+    PlaceCovariance,
+    with_components,
 )
 from gp_active_sensing.belief.prior import (
     TRANSFORMS,
     CovarianceFamily,
     FeatureCovariance,
     HyperParameters,
+    LocationCovariance,
     PriorMean,
     joined,
 )
@@ -63,11 +63,11 @@ candidate ratios of axes. It returns one grid for each ratio."""
 logger = logging.getLogger(__name__)
 
 POINTS, SCALES = 6, 4
-"""Numbers of length-scales that are derived from the map: `POINTS` are divided among the kernels,
-but each kernel gets at least `SCALES`."""
+"""Total number of length-scales that are derived from the map and divided among the kernels, and
+smallest number for each kernel."""
 _ODD = 3.0
-"""A warning is logged if all configured length-scales are more than this factor above or below the
-length-scales that fit the map."""
+"""A warning is logged if all configured length-scales are far outside of the range that fits the
+map: more than this factor above or below it."""
 
 
 def belief_on(
@@ -85,7 +85,7 @@ def belief_on(
         topology: the map.
         drift: drift that the policy requires; None = drift of `config`.
         run_dir: directory of a run with a copy of its model; None = no copy.
-        quiet: True = the length-scales that are derived from the map are not logged.
+        quiet: True = do not log the length-scales that are derived from the map.
 
     Raises:
         ConfigError: a setting does not fit the map, or the policy's drift differs from `config`.
@@ -167,7 +167,7 @@ def build_belief(
         trend: (n, q) columns of a linear mean; None = the features.
         places: (n,) names of the places, for a history of readings.
         attributes: attributes on which the mean may depend linearly; None = no attributes.
-        quiet: True = the length-scales that are derived from the map are not logged.
+        quiet: True = do not log the length-scales that are derived from the map.
 
     Raises:
         ConfigError: features are not finite, a graph kernel has no links, or length-scales, history
@@ -191,26 +191,20 @@ def build_belief(
         candidates: CandidateGrid | None = None
         weights: FloatArray | None = None
         if config.length_scales is None:
-            several = len(kernels) > 1
-            shown = [name if several else "" for name in kernels]
-            every = zip(kernels, shown, made, all_parts, strict=True)
             count = max(SCALES, POINTS // max(1, sum(name != NONE for name in kernels)))
             ratios = axis_ratios(features, names) if names and features.ndim == 2 else ()
             roads = any(name in graph_kernels for name in kernels)
             plane = features.ndim == 2 and features.shape[1] <= 2 and not roads
             plane = plane and set(names or ()) <= {"x", "y"}
-            candidates = CandidateGrid(
-                tuple(
-                    KernelGrid(scales, ladder, family, name, weight / len(all_grids), ladder, tilts)
-                    for kernel, name, (family, suggested), parts in every
-                    for all_grids in [_pairs(config, kernel, suggested(count, ratios), parts)]
-                    for weight in [NONE_WEIGHT if kernel == NONE else 1.0]
-                    # A kernel has two grids if the amplitude of the field is unknown.
-                    for tilts in [plane and len(all_grids) > 1]
-                    for scales, ladder in all_grids
-                ),
-                coordinates=features if plane else None,
-            )
+            grids: list[KernelGrid] = []
+            for kernel, (family, suggested), parts in zip(kernels, made, all_parts, strict=True):
+                pairs = _pairs(config, kernel, suggested(count, ratios), parts)
+                name = kernel if len(kernels) > 1 else ""
+                share = (NONE_WEIGHT if kernel == NONE else 1.0) / len(pairs)
+                # A kernel has two grids if the amplitude of the field is unknown.
+                tilts = plane and len(pairs) > 1
+                grids += [KernelGrid(s, p, family, name, share, p, tilts) for s, p in pairs]
+            candidates = CandidateGrid(tuple(grids), coordinates=features if plane else None)
             covariance, weights = candidates.build()
             if not quiet:
                 _log_scales(candidates)
@@ -252,18 +246,14 @@ def _pairs(
 ) -> list[tuple[LengthScaleGrid, tuple[HyperParameters, ...]]]:
     """Return the length-scales and the variance components of each grid of a kernel.
 
-    A kernel with an unknown amplitude gets a second grid with a long-range component, unless the
-    field has drift or the map has several candidate ratios of axes.
+    If the amplitude is unknown, a second grid has a long-range component. There is no second grid
+    with drift, or with several candidate ratios of axes.
     """
     known = kernel == NONE or config.signal_std is not None or config.drift.changing
     if known or len(grids) > 1:
         return [(scales, parts) for scales in grids]
     long = tuple(replace(part, long_std=math.sqrt(LONG) * part.signal_std) for part in parts)
     return [(grids[0], parts), (grids[0], long)]
-
-
-def _axes(features: FloatArray) -> tuple[str, ...]:
-    return ("x", "y", "z")[: features.shape[-1]]
 
 
 def _of_history(config: BeliefConfig, places: Sequence[str] | None) -> Belief:
@@ -291,11 +281,13 @@ def _of_history(config: BeliefConfig, places: Sequence[str] | None) -> Belief:
         msg = f"belief.history: {error}"
         raise ConfigError(msg) from error
     typical = float(np.sqrt(covariance.diagonal().mean()))
-    candidates = config.parts(EMPIRICAL, typical)
+    prior: LocationCovariance = EmpiricalCovariance(covariance, config.parts(EMPIRICAL, typical))
+    if any(config.place_std or ()):
+        prior = PlaceCovariance(prior)
     std = np.array([config.mean_std]) if config.mean_std else np.zeros(0)
     basis = np.ones((len(places), std.size))
     return Belief(
-        with_places(partial(EmpiricalCovariance, covariance))(candidates),
+        prior,
         PriorMean(mean, basis, std),
         None,
         transform,
@@ -345,8 +337,9 @@ def covariance_family(
     columns = np.zeros((len(features), 0)) if attributes is None else attributes
     named = tuple(names or ())
     if name == NONE:
-        alone = with_attributes(partial(NoNeighbours, len(features)), columns)
-        return alone, lambda _, __: (_feature_grid(features, named, links, 3).single(),)
+        alone = partial(NoNeighbours, len(features))
+        family = with_components(alone, features, columns)
+        return family, lambda _, __: (_feature_grid(features, named, links, 3).single(),)
     if name in graph_kernels:
         if links is None:
             msg = (
@@ -359,16 +352,14 @@ def covariance_family(
         spectrum = laplacian_spectrum(links)
         kernel = build_graph_kernel(name)
         # Candidates keep most length-scales when they adapt: share the tables of the kernel.
-        smooth: CovarianceFamily = partial(GraphCovariance, kernel, spectrum, tables={})
+        along: CovarianceFamily = partial(GraphCovariance, kernel, spectrum, tables={})
         # Features may have any unit: scale them to the extent of the roads.
         extent = float(np.ptp(features, axis=0).max()) or 1.0
-        stretched = features * (spectrum.extent / extent)
-        along = with_places(with_long_part(smooth, stretched))
-        return with_attributes(along, columns), lambda count, _: (_graph_grid(spectrum, count),)
+        family = with_components(along, features * (spectrum.extent / extent), columns)
+        return family, lambda count, _: (_graph_grid(spectrum, count),)
     smooth = partial(FeatureCovariance, build_kernel(name), features)
-    family = with_places(with_long_part(smooth, features))
     grid = partial(_feature_grid, features, named, links)
-    return with_attributes(family, columns), lambda count, ratios: tuple(
+    return with_components(smooth, features, columns), lambda count, ratios: tuple(
         grid(count, ratio) for ratio in ratios or (None,)
     )
 
@@ -405,7 +396,8 @@ def _feature_grid(
     if features.ndim != 2 or not len(features) or not np.isfinite(features).all():
         msg = f"features must be (n, p), finite, at least one; got shape {features.shape}"
         raise ValueError(msg)
-    return default_grid(features, names or _axes(features), count, links, ratio)
+    axes = ("x", "y", "z")[: features.shape[1]]
+    return default_grid(features, names or axes, count, links, ratio)
 
 
 def _graph_grid(spectrum: Spectrum, count: int) -> LengthScaleGrid:

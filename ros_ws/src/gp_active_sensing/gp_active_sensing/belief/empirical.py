@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from copy import copy
 from pathlib import Path
 
 import numpy as np
 
-from gp_active_sensing.belief.prior import IDENTITY, HyperParameters, LocationCovariance, Transform
+from gp_active_sensing.belief.prior import IDENTITY, HyperParameters, SignalCovariance, Transform
 from gp_active_sensing.errors import ConfigError, ReadingError, listed, suggest
 from gp_active_sensing.types import FloatArray, IntArray
 from gp_active_sensing.util.tables import Table
@@ -150,7 +149,7 @@ def _positive(r: FloatArray) -> FloatArray:
     return np.asarray(raised * np.outer(scale, scale))
 
 
-class EmpiricalCovariance(LocationCovariance):
+class EmpiricalCovariance(SignalCovariance):
     """Covariance ``(σ_s² / s²) K`` of a matrix K with mean variance s².
 
     Candidates λ differ only in signal σ_s and noise; their length-scale has no effect.
@@ -171,9 +170,7 @@ class EmpiricalCovariance(LocationCovariance):
         if not np.isfinite(K).all():
             msg = "expected a covariance of finite numbers"
             raise ValueError(msg)
-        if not hyperparameters:
-            msg = "expected at least one hyper-parameter vector, got none"
-            raise ValueError(msg)
+        super().__init__(len(K), hyperparameters)
         largest = float(np.abs(K).max())
         if not largest > 0.0:
             msg = "expected a covariance with a variance above 0 somewhere"
@@ -187,9 +184,6 @@ class EmpiricalCovariance(LocationCovariance):
             raise ValueError(msg)
         K = 0.5 * (K + K.T)
         self._unit = K / float(np.diagonal(K).mean())
-        self.n = len(K)
-        self.hyperparameters = tuple(hyperparameters)
-        self._signal = np.array([h.signal_std**2 for h in hyperparameters])
 
     def between(self, rows: IntArray, columns: IntArray) -> FloatArray:
         """Return the (L, r, c) prior covariance of `rows` and `columns` under each candidate λ."""
@@ -199,10 +193,3 @@ class EmpiricalCovariance(LocationCovariance):
     def variance(self, locations: IntArray) -> FloatArray:
         """Return the (L, m) prior variance at `locations` under each candidate λ."""
         return np.asarray(self._signal[:, None] * self._unit.diagonal()[locations])
-
-    def only(self, which: Sequence[int]) -> EmpiricalCovariance:
-        """Return this covariance restricted to the hyper-parameter candidates `which`."""
-        other = copy(self)
-        other._signal = self._signal[list(which)]
-        other.hyperparameters = tuple(self.hyperparameters[i] for i in which)
-        return other

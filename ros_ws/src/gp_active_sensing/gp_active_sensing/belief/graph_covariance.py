@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from copy import copy
 from dataclasses import dataclass
 
 import numpy as np
 
-from gp_active_sensing.belief.prior import HyperParameters, LocationCovariance
+from gp_active_sensing.belief.prior import HyperParameters, SignalCovariance
 from gp_active_sensing.kernels.base import GraphKernel
 from gp_active_sensing.topology.segments import Links
 from gp_active_sensing.types import FloatArray, IntArray
@@ -22,7 +21,7 @@ VERSION = 1
 EXACT = 3000
 """Largest number of places for which all eigenvectors are computed."""
 KEPT = 300
-"""Number of places from which a spectrum is cached on disk."""
+"""Smallest number of places for which a spectrum is cached on disk."""
 TRUNCATED = 500
 """Number of eigenvectors for more than `EXACT` places; they have the smallest eigenvalues."""
 
@@ -142,15 +141,15 @@ _NUMBERS = 50_000_000
 """Largest number of entries of all tables; each length-scale has a table of n² entries."""
 
 
-class GraphCovariance(LocationCovariance):
+class GraphCovariance(SignalCovariance):
     r"""Covariance ``σ_s² K`` with ``K = D^(-1/2) f(Δ) D^(-1/2)``.
 
     The Laplacian Δ of the graph has eigenvalues ω_i and eigenvectors u_i. The kernel's spectral
     density is f, and D is the diagonal of f(Δ). With all eigenvectors, f(Δ) = Σ_i f(ω_i) u_i u_iᵀ.
     With the k smallest eigenvalues only, f is assumed to be constant above ω_k:
-    ``f(Δ) = Σ_i (f(ω_i) - f(ω_k)) u_i u_iᵀ + f(ω_k) I``. The detail of the omitted eigenvectors
-    becomes independent variance of each place. K is positive definite because f is positive and
-    does not increase. D gives every place the same prior variance σ_s².
+    ``f(Δ) = Σ_i (f(ω_i) - f(ω_k)) u_i u_iᵀ + f(ω_k) I``. The variation along the
+    omitted eigenvectors becomes independent variance of each place. K is positive definite because
+    f is positive and does not increase. D gives every place the same prior variance σ_s².
 
     Args:
         kernel: kernel with the spectral density f for a length-scale [m].
@@ -170,9 +169,7 @@ class GraphCovariance(LocationCovariance):
         hyperparameters: Sequence[HyperParameters],
         tables: dict[float, FloatArray] | None = None,
     ) -> None:
-        if not hyperparameters:
-            msg = "expected at least one hyper-parameter vector, got none"
-            raise ValueError(msg)
+        super().__init__(spectrum.n, hyperparameters)
         for h in hyperparameters:
             if len(h.length_scales) != 1:
                 msg = (
@@ -182,9 +179,6 @@ class GraphCovariance(LocationCovariance):
                 raise ValueError(msg)
         self.kernel = kernel
         self.spectrum = spectrum
-        self.n = spectrum.n
-        self.hyperparameters = tuple(hyperparameters)
-        self._signal = np.array([h.signal_std**2 for h in hyperparameters])
         scales = [h.length_scales[0] for h in hyperparameters]
         distinct = list(dict.fromkeys(scales))
         self._scale = np.array([distinct.index(ell) for ell in scales])
@@ -211,18 +205,12 @@ class GraphCovariance(LocationCovariance):
         k *= self._signal[:, None, None]
         return np.asarray(k)
 
-    def variance(self, locations: IntArray) -> FloatArray:
-        """Return the (L, m) prior variance at `locations` under each candidate λ."""
-        return np.repeat(self._signal[:, None], len(locations), axis=1)
-
     def only(self, which: Sequence[int]) -> GraphCovariance:
         """Return this covariance restricted to the hyper-parameter candidates `which`."""
-        other = copy(self)  # shares the tables
+        other = super().only(which)  # shares the tables
         used, other._scale = np.unique(self._scale[list(which)], return_inverse=True)
         other._spectra = [self._spectra[s] for s in used.tolist()]
         other._distinct = [self._distinct[s] for s in used.tolist()]
-        other._signal = self._signal[list(which)]
-        other.hyperparameters = tuple(self.hyperparameters[i] for i in which)
         return other
 
     def times_root(self, white: FloatArray) -> FloatArray:

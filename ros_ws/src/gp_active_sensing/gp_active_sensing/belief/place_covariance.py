@@ -13,6 +13,7 @@ from gp_active_sensing.belief.prior import (
     JoinedCovariance,
     LocationCovariance,
     Points,
+    SignalCovariance,
     length_scales_of,
 )
 from gp_active_sensing.kernels.base import Matern32
@@ -88,17 +89,6 @@ class AttributeCovariance(AddedCovariance):
         return np.asarray(self.rest.variance(locations) + self._size[:, None] * own)
 
 
-def with_attributes(family: CovarianceFamily, columns: FloatArray) -> CovarianceFamily:
-    """Return a family that adds `AttributeCovariance` if a candidate has an `attribute_std`."""
-
-    def made(candidates: Sequence[HyperParameters]) -> LocationCovariance:
-        rest = family(candidates)
-        some = columns.shape[1] and any(h.attribute_std for h in candidates)
-        return AttributeCovariance(rest, columns) if some else rest
-
-    return made
-
-
 class PlaceCovariance(AddedCovariance):
     """Covariance ``K_g + σ_u² I`` of a smooth field g and an independent component u of each place.
 
@@ -148,61 +138,43 @@ class LongCovariance(AddedCovariance):
         return self._add(self.rest.with_points(rows, points), shared)
 
     def _shared(self, rows: IntArray, there: FloatArray) -> FloatArray:
-        return np.asarray(_LONG.correlations(self.features[rows], there, self._scale)[0])
+        return np.asarray(Matern32().correlations(self.features[rows], there, self._scale)[0])
 
 
-_LONG = Matern32()
-"""Kernel of the long-range component."""
-
-
-def with_long_part(family: CovarianceFamily, features: FloatArray) -> CovarianceFamily:
-    """Return a family that adds `LongCovariance` if a candidate has a `long_std`."""
-
-    def made(candidates: Sequence[HyperParameters]) -> LocationCovariance:
-        rest = family(candidates)
-        return LongCovariance(rest, features) if any(h.long_std for h in candidates) else rest
-
-    return made
-
-
-class NoNeighbours(LocationCovariance):
+class NoNeighbours(SignalCovariance):
     """Covariance ``σ_s² I`` of a field at n places without spatial correlation.
 
     The length-scales of the candidates have no effect.
     """
 
-    def __init__(self, n: int, hyperparameters: Sequence[HyperParameters]) -> None:
-        self.n = n
-        self.hyperparameters = tuple(hyperparameters)
-        self._own = np.array([h.signal_std**2 for h in hyperparameters])
-
     def between(self, rows: IntArray, columns: IntArray) -> FloatArray:
         """Return the (L, r, c) prior covariance of `rows` and `columns` under each candidate λ."""
         same = np.asarray(rows)[:, None] == np.asarray(columns)
-        return np.asarray(self._own[:, None, None] * same)
+        return np.asarray(self._signal[:, None, None] * same)
 
     def with_points(self, rows: IntArray, points: Points) -> FloatArray:
         """Return the (L, r, m) prior covariance of places `rows` and m points for candidates λ."""
-        return np.asarray(self._own[:, None, None] * points.shares_of(rows))
-
-    def variance(self, locations: IntArray) -> FloatArray:
-        """Return the (L, m) prior variance at `locations` under each candidate λ."""
-        return np.repeat(self._own[:, None], len(locations), axis=1)
-
-    def only(self, which: Sequence[int]) -> NoNeighbours:
-        """Return this covariance restricted to the hyper-parameter candidates `which`."""
-        other = copy(self)
-        other._own = self._own[list(which)]
-        other.hyperparameters = tuple(self.hyperparameters[i] for i in which)
-        return other
+        return np.asarray(self._signal[:, None, None] * points.shares_of(rows))
 
 
-def with_places(family: CovarianceFamily) -> CovarianceFamily:
-    """Return a family that adds `PlaceCovariance` if a candidate has a `place_std`."""
+def with_components(
+    smooth: CovarianceFamily, features: FloatArray, columns: FloatArray
+) -> CovarianceFamily:
+    """Return a family that adds the components of the candidates to the covariance `smooth`.
+
+    A component is added if any candidate has a standard deviation above 0 for it. `features` (n, p)
+    are used by `LongCovariance`, and `columns` (n, q) by `AttributeCovariance`.
+    """
 
     def made(candidates: Sequence[HyperParameters]) -> LocationCovariance:
-        smooth = family(candidates)
-        return PlaceCovariance(smooth) if any(h.place_std for h in candidates) else smooth
+        found = smooth(candidates)
+        if any(h.long_std for h in candidates):
+            found = LongCovariance(found, features)
+        if any(h.place_std for h in candidates):
+            found = PlaceCovariance(found)
+        if columns.shape[1] and any(h.attribute_std for h in candidates):
+            found = AttributeCovariance(found, columns)
+        return found
 
     return made
 
@@ -215,7 +187,7 @@ def smooth_part(covariance: LocationCovariance) -> LocationCovariance:
         return smooth_part(covariance.rest)
     if isinstance(covariance, NoNeighbours):
         nothing = copy(covariance)
-        nothing._own = np.zeros_like(covariance._own)
+        nothing._signal = np.zeros_like(covariance._signal)
         return nothing
     return covariance.rest if isinstance(covariance, PlaceCovariance) else covariance
 
@@ -244,12 +216,6 @@ class Steepness:
         self._stretch = 1.0 / spacing_of(points).ratio if self._has_heights else 1.0
         self._known: dict[int, FloatArray] = {}
         self._covariance: LocationCovariance | None = None
-
-    def copy(self) -> Steepness:
-        """Return an independent copy."""
-        other = copy(self)
-        other._known = dict(self._known)
-        return other
 
     def of(self, covariance: LocationCovariance, places: IntArray) -> FloatArray:
         """Return the (2, L, k) squared horizontal and vertical slopes at `places` (k,).

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from scipy.special import digamma, polygamma
@@ -248,7 +248,6 @@ class LocationCovariance(Protocol):
 
     def between(self, rows: IntArray, columns: IntArray) -> FloatArray:
         """Return the (L, r, c) prior covariance of `rows` and `columns` under each candidate λ."""
-        ...
 
     def with_points(self, rows: IntArray, points: Points) -> FloatArray:
         """Return the (L, r, m) prior covariance of places `rows` and m points for candidates λ.
@@ -260,11 +259,9 @@ class LocationCovariance(Protocol):
 
     def variance(self, locations: IntArray) -> FloatArray:
         """Return the (L, m) prior variance at `locations` under each candidate λ."""
-        ...
 
     def only(self, which: Sequence[int]) -> LocationCovariance:
         """Return this covariance restricted to candidates λ with the ascending indices `which`."""
-        ...
 
 
 def length_scales_of(candidates: Sequence[HyperParameters]) -> FloatArray:
@@ -277,7 +274,37 @@ CovarianceFamily: TypeAlias = Callable[[Sequence[HyperParameters]], LocationCova
 """Function that builds the covariance of candidates Λ."""
 
 
-class FeatureCovariance(LocationCovariance):
+_Signal = TypeVar("_Signal", bound="SignalCovariance")
+
+
+class SignalCovariance(LocationCovariance):
+    """Base class of covariances ``σ_s² K`` over n locations; σ_s is a candidate's `signal_std`.
+
+    Raises:
+        ValueError: there is no candidate.
+    """
+
+    def __init__(self, n: int, hyperparameters: Sequence[HyperParameters]) -> None:
+        if not hyperparameters:
+            msg = "expected at least one hyper-parameter vector, got none"
+            raise ValueError(msg)
+        self.n = n
+        self.hyperparameters = tuple(hyperparameters)
+        self._signal = np.array([h.signal_std**2 for h in hyperparameters])
+
+    def variance(self, locations: IntArray) -> FloatArray:
+        """Return the (L, m) prior variance; it is σ_s² unless a subclass overrides this method."""
+        return np.repeat(self._signal[:, None], len(locations), axis=1)
+
+    def only(self: _Signal, which: Sequence[int]) -> _Signal:
+        """Return this covariance restricted to the hyper-parameter candidates `which`."""
+        other = copy(self)
+        other._signal = self._signal[list(which)]
+        other.hyperparameters = tuple(self.hyperparameters[i] for i in which)
+        return other
+
+
+class FeatureCovariance(SignalCovariance):
     """Covariance ``σ_s² a(x) a(x') k(x, x'; ℓ)`` over the features of the locations.
 
     [Hoang2014, Sec. 2]. The amplitude a(x) is 1 for candidates without slopes. Otherwise
@@ -307,9 +334,7 @@ class FeatureCovariance(LocationCovariance):
             bad = int(np.flatnonzero(~np.isfinite(features).all(axis=1))[0])
             msg = f"features must be finite; location {bad} has {features[bad].tolist()}"
             raise ValueError(msg)
-        if not hyperparameters:
-            msg = "expected at least one hyper-parameter vector, got none"
-            raise ValueError(msg)
+        super().__init__(len(features), hyperparameters)
         widths = {len(h.length_scales) for h in hyperparameters}
         if len(widths) != 1 or widths.pop() not in (1, features.shape[1]):
             msg = (
@@ -319,14 +344,11 @@ class FeatureCovariance(LocationCovariance):
             raise ValueError(msg)
         self.kernel = kernel
         self.features = features
-        self.n = int(features.shape[0])
-        self.hyperparameters = tuple(hyperparameters)
         # Candidates with equal length-scales share their correlations.
         self._length_scales, which = np.unique(
             np.array([h.length_scales for h in hyperparameters]), axis=0, return_inverse=True
         )
         self._which = which.reshape(-1)
-        self._signal = np.array([h.signal_std**2 for h in hyperparameters])
         slopes = [h.amplitude_slopes for h in hyperparameters]
         self._amplitude = _Amplitude(features, slopes) if any(slopes) else None
 
@@ -349,15 +371,14 @@ class FeatureCovariance(LocationCovariance):
     def variance(self, locations: IntArray) -> FloatArray:
         """Return the (L, m) prior variance at `locations` under each candidate λ."""
         if self._amplitude is None:
-            return np.repeat(self._signal[:, None], len(locations), axis=1)
+            return super().variance(locations)
         return np.asarray(self._signal[:, None] * self._amplitude.of(locations) ** 2)
 
     def only(self, which: Sequence[int]) -> FeatureCovariance:
         """Return this covariance restricted to the hyper-parameter candidates `which`."""
-        other = copy(self)
+        other = super().only(which)
         used, other._which = np.unique(self._which[list(which)], return_inverse=True)
-        other._length_scales, other._signal = self._length_scales[used], self._signal[list(which)]
-        other.hyperparameters = tuple(self.hyperparameters[i] for i in which)
+        other._length_scales = self._length_scales[used]
         if self._amplitude is not None:
             other._amplitude = self._amplitude.only(which)
         return other
@@ -441,10 +462,10 @@ def joined(parts: Sequence[LocationCovariance]) -> LocationCovariance:
 
 
 _FEWEST = 5
-"""Number of observed places from which the scale c is estimated under a known mean. Each
+"""Smallest number of observed places for an estimate of the scale c under a known mean. Each
 coefficient of an unknown mean requires one more place."""
 _MOST = 128
-"""Largest number of places from which c is estimated. They are spread evenly over the map."""
+"""Largest number of places used to estimate c. They are spread evenly over the map."""
 _STEPS = 2.0
 """Estimates are rounded to this number of steps per factor of two."""
 

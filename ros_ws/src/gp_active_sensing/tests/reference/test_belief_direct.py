@@ -9,7 +9,7 @@ import pytest
 from scipy.special import digamma, polygamma
 
 from gp_active_sensing.belief import Belief, FeatureCovariance, HyperParameters, PriorMean
-from gp_active_sensing.belief.place_covariance import with_attributes, with_long_part, with_places
+from gp_active_sensing.belief.place_covariance import with_components
 from gp_active_sensing.kernels import build_kernel, kernels
 
 from .direct_bayes import DirectBelief
@@ -45,8 +45,7 @@ def random_case(seed: int):
     )
     prior = rng.dirichlet(np.ones(len(hyper)))
     attributes = rng.standard_normal((n, 2))
-    smooth = with_long_part(partial(FeatureCovariance, kernel, features), features)
-    family = with_attributes(with_places(smooth), attributes)
+    family = with_components(partial(FeatureCovariance, kernel, features), features, attributes)
     belief = Belief(family(hyper), mean, prior)
     direct = DirectBelief(
         kernel, features, hyper, mean.basis, mean.std, mean.offset, prior, attributes
@@ -145,10 +144,8 @@ def test_a_belief_of_unknown_noise_and_scale_equals_direct_bayes(seed: int) -> N
         else np.zeros((len(direct.features), 0))
     )
     direct.basis_std = np.full(direct.basis.shape[1], 30.0)
-    smooth = with_long_part(
-        partial(FeatureCovariance, direct.kernel, direct.features), direct.features
-    )
-    family = with_attributes(with_places(smooth), direct.attributes)
+    smooth = partial(FeatureCovariance, direct.kernel, direct.features)
+    family = with_components(smooth, direct.features, direct.attributes)
     mean = PriorMean(direct.offset, direct.basis, direct.basis_std)
     belief = Belief(
         family(direct.hyperparameters), mean, direct.prior, scale_known=False, noise_known=False

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from functools import partial
 
 import numpy as np
 import pytest
@@ -12,7 +11,7 @@ from scipy.stats import norm
 
 from gp_active_sensing.belief import Belief, FeatureCovariance, HyperParameters, PriorMean
 from gp_active_sensing.belief.drift import DriftConfig
-from gp_active_sensing.belief.place_covariance import with_places
+from gp_active_sensing.belief.place_covariance import PlaceCovariance
 from gp_active_sensing.kernels import build_kernel, kernels
 from tests.cases import for_each
 
@@ -51,8 +50,8 @@ def random_case(drift: DriftConfig, seed: int):
         else PriorMean.constant(n, value, std)
     )
     prior = rng.dirichlet(np.ones(len(hyper)))
-    family = with_places(partial(FeatureCovariance, kernel, features))
-    belief = Belief(family(hyper), mean, prior, drift=drift)
+    covariance = PlaceCovariance(FeatureCovariance(kernel, features, hyper))
+    belief = Belief(covariance, mean, prior, drift=drift)
     direct = DirectDrift(kernel, features, hyper, mean.basis, mean.std, mean.offset, prior)
     direct.drift = drift
     # Times differ by more than a slot; readings within a slot are tested below.

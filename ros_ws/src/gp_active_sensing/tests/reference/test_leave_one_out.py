@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 import pytest
 
 from gp_active_sensing.belief import Belief, DriftConfig, FeatureCovariance, PriorMean
 from gp_active_sensing.belief.leave_one_out import LeaveOneOut
-from gp_active_sensing.belief.place_covariance import with_places
+from gp_active_sensing.belief.place_covariance import PlaceCovariance
 from gp_active_sensing.belief.prior import HyperParameters, JoinedCovariance
 from gp_active_sensing.kernels import build_kernel
 from tests.cases import for_each
@@ -113,7 +112,7 @@ def test_an_unknown_scale_is_integrated_out_without_the_place(seed: int) -> None
         for own in (0.0, 0.5, 0.0, 1.5)
     ]
     parts = [
-        with_places(partial(FeatureCovariance, build_kernel(name), features))([h])
+        PlaceCovariance(FeatureCovariance(build_kernel(name), features, [h]))
         for name, h in zip(names, hyper, strict=True)
     ]
     mean = PriorMean.constant(n, 0.0, float(rng.choice([0.0, 3.0, 100.0])))
