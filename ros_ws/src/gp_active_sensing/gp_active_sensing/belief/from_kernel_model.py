@@ -43,7 +43,7 @@ logger = logging.getLogger(__name__)
 KERNELS = 4
 """Largest number of kernels of a model; the most probable kernels are used."""
 SCALES = 5
-"""Number of factors by which the length-scales of each kernel are multiplied."""
+"""Number of factors on the length-scales of each kernel; it is odd, because one factor is 1."""
 _TABLE = 16_000_000
 """Largest number of entries in a table of all covariances (128 MB)."""
 
@@ -254,48 +254,31 @@ def belief_of(
 
 
 def candidates_of(
-    model: KernelModel,
-    inputs: FloatArray,
-    *,
-    kernels: int = KERNELS,
-    scales: int = SCALES,
-    extent: float,
+    model: KernelModel, inputs: FloatArray, *, extent: float
 ) -> tuple[KernelCandidates, ...]:
     """Return the candidates Λ of a model, kernel by kernel, with their prior weights.
+
+    Each factor on the length-scales is combined with each value of `OWN_SHARES`.
 
     Args:
         model: belief over kernels.
         inputs: (n, d) inputs of the places in normalised units.
-        kernels: largest number of kernels; the most probable kernels are used.
-        scales: odd number of factors on the length-scales of a kernel; the middle one is 1. Each
-            factor is combined with each value of `OWN_SHARES`.
         extent: extent of the map in feature units, used for kernels without a length-scale.
-
-    Raises:
-        ValueError: `scales` is even.
     """
-    if scales % 2 == 0:
-        msg = f"expected an odd number of factors, so that 1 is among them, got {scales}"
-        raise ValueError(msg)
     model = model.ordered()
-    share = model.belief.probabilities[:kernels]
+    share = model.belief.probabilities[:KERNELS]
     share = share / share.sum()
     return tuple(
-        _of_kernel(fit, float(weight), inputs, scales, model.scaling, extent)
-        for fit, weight in zip(model.fits[:kernels], share, strict=True)
+        _of_kernel(fit, float(weight), inputs, model.scaling, extent)
+        for fit, weight in zip(model.fits[:KERNELS], share, strict=True)
     )
 
 
 def _of_kernel(
-    fit: KernelFit,
-    weight: float,
-    inputs: FloatArray,
-    scales: int,
-    scaling: Scaling,
-    extent: float,
+    fit: KernelFit, weight: float, inputs: FloatArray, scaling: Scaling, extent: float
 ) -> KernelCandidates:
     kernel = fit.composite
-    logs, mass = _factors(fit, scales)
+    logs, mass = _factors(fit)
     thetas = np.array([kernel.stretched(fit.theta_mean, math.exp(log)) for log in logs])
     noise = fit.noise_floor**2 + math.exp(2.0 * float(fit.theta_mean[kernel.where("noise")[0]]))
     signal = max(float(np.sqrt(kernel.variance(fit.theta_mean, inputs).mean())), _SMALLEST)
@@ -315,14 +298,14 @@ def _of_kernel(
     return KernelCandidates(kernel, np.repeat(thetas, each, axis=0), found, prior)
 
 
-def _factors(fit: KernelFit, count: int) -> tuple[FloatArray, FloatArray]:
+def _factors(fit: KernelFit) -> tuple[FloatArray, FloatArray]:
     """Return the (F,) log factors on a kernel's length-scales, and the factors' prior masses."""
     which = fit.composite.lengths_of_variation
-    if not which.size or count == 1:
+    if not which.size:
         return np.zeros(1), np.ones(1)
     spread = float(np.sqrt(np.mean(fit.theta_std[which] ** 2)))
     reach = min(max(2.0 * spread, _LEAST), _MOST)
-    logs = np.linspace(-reach, reach, count)
+    logs = np.linspace(-reach, reach, SCALES)
     mass = np.exp(-0.5 * (2.0 * logs / reach) ** 2)
     return logs, mass / mass.sum()
 
@@ -354,7 +337,7 @@ def _columns(model: KernelModel, names: Sequence[str] | None, width: int, source
 
 
 def _warn_of_range(model: KernelModel, inputs: FloatArray, source: str) -> None:
-    known = np.concatenate([fit.inducing for fit in model.fits[:4]])
+    known = np.concatenate([fit.inducing for fit in model.fits[:KERNELS]])
     low, high = known.min(axis=0), known.max(axis=0)
     margin = np.maximum(high - low, 1.0)
     outside = ((inputs < low - margin) | (inputs > high + margin)).any(axis=1)
