@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 FEWEST = 10
-"""Number of observed places from which the readings select a transform."""
+"""Smallest number of observed places at which the readings select a transform."""
 _AGAIN = 1.25
 """A transform is selected again when the number of observed places has grown by this factor."""
 _ROUNDING = 1e-9
@@ -68,7 +68,7 @@ _LARGEST = 1e100
 class Posterior:
     """Joint posterior mean (L, m) and covariance (L, m, m) of the latent field at m locations.
 
-    The field is noise-free and after the belief's transform; L is the number of candidates λ.
+    The field is noise-free and in transformed units; L is the number of candidates λ.
     """
 
     mean: FloatArray
@@ -85,7 +85,7 @@ class Belief:
 
     Args:
         covariance: prior covariance between locations under each λ.
-        mean: prior mean of the field.
+        mean: prior mean of the field; a mean with unknown coefficients is called vague.
         weights: (L,) prior belief b(λ); None = uniform.
         transform: transform of readings before conditioning. None = the transform that the readings
             select (see `adapt`) if the scale is unknown, the mean is vague and the field is
@@ -263,8 +263,7 @@ class Belief:
             grid=grid,
             drift=self.drift,
         )
-        steepness = self._data.steepness
-        found._data.steepness = None if steepness is None else steepness.copy()
+        found._data.steepness = copy.copy(self._data.steepness)
         return found
 
     def place_at(self, points: FloatArray, names: Sequence[str] = ()) -> None:
@@ -277,7 +276,7 @@ class Belief:
         self._data.steepness = Steepness(points, names)
 
     def move_to(self, fresh: Belief, *, others: bool = False) -> None:
-        """Extend the belief to the places of `fresh`, which begin with the existing places.
+        """Extend the belief to the places of `fresh`; the first of them are the existing places.
 
         Readings and adapted candidates λ are kept; `amplitude_slopes` are removed. The next query
         recomputes the Cholesky factors.
@@ -309,8 +308,7 @@ class Belief:
         self.covariance, self.prior_weights, self.grid = covariance, prior, grid
         self._presence.grow(fresh.n)
         self._data.move_to(covariance, mean)
-        steepness = fresh._data.steepness
-        self._data.steepness = None if steepness is None else steepness.copy()
+        self._data.steepness = copy.copy(fresh._data.steepness)
 
     def varies_by(self, location: int, square: float, up: float = 0.0) -> FloatArray:
         """Return the (L,) variance of the field's difference between a place and a nearby position.
@@ -430,12 +428,10 @@ class Belief:
         seconds: float,
         off: Off | None,
     ) -> None:
-        gone, gone_variance, gone_seconds, gone_off = before
         self._allow(value)
         if not self.scale_known and self._ageing is not None:
-            gone_variance = noise_variance = None
-        gone_as = (gone, gone_variance, gone_seconds, gone_off)
-        self._data.amend(location, gone_as, value, noise_variance, seconds, off)
+            before, noise_variance = (before[0], None, *before[2:]), None
+        self._data.amend(location, before, value, noise_variance, seconds, off)
         self._presence.see(location, seconds, expert=False)
 
     @property
@@ -532,10 +528,10 @@ class Belief:
         r"""Select the identity or a logarithm by the evidence of the readings.
 
         For :math:`y = \log(z + c)` the density of the readings is the density of y times
-        :math:`\prod_i 1 / (z_i + c)`. If some readings are not above 0, the only option is
-        the identity. Otherwise, the options are the identity, the logarithm with offset c = 0, and
-        two more logarithms, for which -c lies one or three standard deviations below the smallest
-        reading. A logarithm with c < 0 is not an option.
+        :math:`\prod_i 1 / (z_i + c)`. The options are the identity and the current transform. If
+        all readings are above 0, the logarithm with offset c = 0 is another option. Two more
+        logarithms have -c one or three standard deviations below the smallest reading. They are
+        options if c > 0.
         """
         left, self._left = self._left, ""
         places = int(np.count_nonzero(self.visited))
@@ -637,7 +633,8 @@ class Belief:
         precision = np.eye(len(metric)) + np.swapaxes(U, 1, 2) @ U
         precision = precision + least[:, None, None] * metric
         found = copy.copy(self)
-        found._data = data.with_coefficients(np.linalg.inv(precision))
+        found._data = copy.copy(data)
+        found._data.coefficient_covariance = np.linalg.inv(precision)
         return found
 
     def joint(self, locations: IntArray, which: IntArray | None = None) -> Posterior:
@@ -775,8 +772,8 @@ class Belief:
 
         Readings are weighted by precision. The average depends on λ only if some readings of a
         place have their own variance and others do not. With drift, each reading has its current
-        weight. With the forgetting kernel, the average includes only readings of the latest time
-        slot.
+        weight. With the forgetting kernel (drift of kind `kernel`), the average includes only
+        readings of the latest time slot.
 
         Raises:
             ValueError: a place has no reading.

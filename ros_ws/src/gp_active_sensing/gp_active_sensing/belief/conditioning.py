@@ -32,8 +32,8 @@ logger = logging.getLogger(__name__)
 
 _LOG_2PI = math.log(2.0 * math.pi)
 _TAIL = 4
-"""If a place is read again and its row is among this number of last rows of the factor, the row is
-recomputed. Otherwise, the place gets a second row."""
+"""Number of last rows of the factor. If a place with one of these rows is read again, the row is
+recomputed. Any other place gets a second row."""
 _REPUBLISHED = (
     "a reading of place %d equals the previous one to the last digit: such readings count once "
     "(logged once)"
@@ -77,8 +77,8 @@ class Conditioning:
 
     Without `ageing`, each row of the factor represents all readings of a place. Times are ignored.
 
-    Under the forgetting kernel, each row represents the readings of a place in a short interval of
-    time, which is called a slot. The prior covariance is ``k(x, x') exp(-|t - t'| / τ)``
+    Under the forgetting kernel, each row represents the readings of a place in a slot, which is a
+    short interval of time. The prior covariance is ``k(x, x') exp(-|t - t'| / τ)``
     (`SlotCovariance`). This is the kernel ``k (1 - ε)^{|t - t'| / 2}`` of [Bogunovic2016;
     Mauduit2025, Eq. 8] with ``τ = -2 Δ / log(1 - ε)`` for steps of Δ seconds. The field returns to
     its prior mean with time; the mean itself does not age. Rows stay valid as time passes.
@@ -139,7 +139,6 @@ class Conditioning:
         self._seen: CollapsedReadings | None = None
         """Statistics of the readings after the transform; None = not computed."""
         self._first = 0.0
-        self.scales: FloatArray = np.ones(len(covariance.hyperparameters))
         self.ageing = ageing
         self.basis: FloatArray = mean.basis * mean.std
         self.order: list[int] = []
@@ -154,8 +153,6 @@ class Conditioning:
         """True if some readings have a variance of their own."""
         self._unit: FloatArray | None = None
         """(L,) argument `unit` of `CollapsedReadings.collapse`."""
-        self._least: FloatArray | None = None
-        """(L,) variance that rounding adds to the average of a place, at a scale of 1."""
         self.republished = 0
         """Number of readings that repeated the previous reading of their place."""
         self._newest: dict[int, tuple[float, float | None, float, int]] = {}
@@ -168,14 +165,13 @@ class Conditioning:
         """With ageing: number, mean and centred sum of squares of all readings since the start."""
         self.begin(covariance)
         self._present = self._at_present(np.zeros(0, dtype=np.int64)) if self._ages else None
-        self._reset_summary()
 
     def _reset_summary(self) -> None:
         L, q = len(self.noise), self.basis.shape[1]
         self.log_evidence: FloatArray = np.zeros(L)
         self.rest: FloatArray = np.zeros(L)
         self.quadratic: FloatArray = np.zeros(L)
-        self.scales = np.ones(L)
+        self.scales: FloatArray = np.ones(L)
         self.freedom = math.inf if self.scale_known else 0.0
         self.coefficients: FloatArray = np.zeros((L, q))
         self.coefficient_covariance: FloatArray = np.tile(np.eye(q), (L, 1, 1))
@@ -188,7 +184,6 @@ class Conditioning:
         if self._history is not None:
             self._history.grow(covariance.n)
         self.begin(covariance)
-        self._reset_summary()
 
     def begin(self, covariance: LocationCovariance) -> None:
         """Replace the candidates λ and their covariance; keep the readings."""
@@ -203,9 +198,10 @@ class Conditioning:
         self._stale = dict.fromkeys(self.order)
         self._amended: set[int] = set()
         """Slots whose rows include a replaced reading and have not been updated yet."""
-        self.scales = np.ones(len(candidates))
         self._unit = None
-        self._least = None
+        self._least: FloatArray = np.zeros(len(candidates))
+        """(L,) variance that rounding adds to the average of a place, at a scale of 1."""
+        self._reset_summary()
 
     def _set_noise(self, noise: FloatArray) -> None:
         self.noise_estimate: FloatArray = noise
@@ -231,13 +227,7 @@ class Conditioning:
             other.factor.covariance = other._slots or self.covariance
         other._everywhere = PredictionCache(self.covariance.n)
         other._stale, other._amended = dict(self._stale), set(self._amended)
-        other.steepness = None if self.steepness is None else self.steepness.copy()
-        return other
-
-    def with_coefficients(self, coefficient_covariance: FloatArray) -> Conditioning:
-        """Return a read-only view with another covariance (L, q, q) of the mean's coefficients."""
-        other = copy(self)
-        other.coefficient_covariance = coefficient_covariance
+        other.steepness = copy(self.steepness)
         return other
 
     @property
@@ -291,8 +281,8 @@ class Conditioning:
     @property
     def information(self) -> FloatArray:
         """(L,) information ``½ log |I + N⁻¹ K|`` of the readings [nat]; call `update` first."""
-        half_log_noise = -0.5 * np.log(self.factor.precision).sum(axis=1)
-        return np.asarray(self.factor.log_diagonal - half_log_noise)
+        half_log_precision = 0.5 * np.log(self.factor.precision).sum(axis=1)
+        return np.asarray(self.factor.log_diagonal + half_log_precision)
 
     def advance(self, seconds: float) -> None:
         """Advance the clock to `seconds`; an earlier time is ignored."""
@@ -626,7 +616,7 @@ class Conditioning:
         if self.places.has_stays:
             beside = self._beside(slots if self._history is None else self._history.place[slots])
         found = self.places.collapse(slots, self.noise_estimate, self._unit, beside)
-        if self._least is None:
+        if not self._least.any():
             return found
         least = self._hidden(self._least, self.noise_estimate, found[1])
         return 1.0 / (1.0 / found[0] + least), *found[1:]
@@ -661,12 +651,8 @@ class Conditioning:
         moved = not np.array_equal(noise, self.noise_estimate)
         if moved:
             self._set_noise(noise)
-        added: FloatArray | None = None
-        if least and unit is not None:
-            added = least / unit
-        if (added is None) != (self._least is None) or (
-            added is not None and self._least is not None and (added != self._least).any()
-        ):
+        added = np.zeros_like(noise) if unit is None else least / unit
+        if not np.array_equal(added, self._least):
             self._least, moved = added, True
         if not self.scale_known and self._own:
             if unit is None:

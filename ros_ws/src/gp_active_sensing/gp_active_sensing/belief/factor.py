@@ -141,11 +141,11 @@ class Factor:
         r, R = len(places), self.rows
         if R + r > self._capacity:
             self._resize(max(2 * self._capacity, R + r))
+        index = np.arange(r)
         K = self.covariance.between(places, places)
-        noise = self._floored(1.0 / precision, K[:, np.arange(r), np.arange(r)], places)
+        noise = self._floored(1.0 / precision, K[:, index, index], places)
         B = self.solve(self.covariance.between(self.place, places))
         S = K - np.swapaxes(B, 1, 2) @ B
-        index = np.arange(r)
         S[:, index, index] += noise
         corner = self._cholesky(S, K[:, index, index].mean(axis=1), places)
         stop = R + r
