@@ -1,10 +1,9 @@
 """Configuration of a belief and its defaults; `belief.build` builds the belief.
 
-By default, a few candidates (kernel, length-scale and variances) represent all fields. Their
-variances divide the variance of a reading into the parts of the smooth field, of the independent
-component of each place, and of the noise. One kernel has no spatial correlation. The readings
-determine the weights of the candidates. A mixture of two candidates also gives good predictions
-for fields between them.
+By default, a few candidates (kernel, length-scale and variances) represent all fields. The variance
+of a reading is the sum of three variances: of the smooth field, of the independent component of
+each place, and of the noise. One kernel has no spatial correlation. The readings determine the
+weights of the candidates. A mixture of two candidates also predicts fields between them well.
 """
 
 from __future__ import annotations
@@ -50,8 +49,8 @@ NOISE_SHARES = (0.01, 0.03, 0.12, 0.5)
 """Candidate ratios of the noise's standard deviation to the field's. They are used if only one of
 the two is known."""
 OWN_SHARES = (0.002, 0.05, 0.5)
-"""If the noise is known, these fractions of the field's variance are candidates for the variance of
-the independent component of each place."""
+"""Candidate variances of the independent component of each place, as fractions of the field's
+variance. They are used if the noise is known."""
 ATTRIBUTE_SHARE = 0.3
 """Variance that all attributes explain together, relative to the sum of the other variances of a
 reading."""
@@ -98,7 +97,7 @@ def with_attribute_parts(parts: tuple[HyperParameters, ...]) -> tuple[HyperParam
     The two have the largest independent components, relative to the smooth field. Attributes may
     explain a part of these components.
     """
-    half = sorted(parts, key=lambda p: -p.place_std / p.signal_std)[: min(2, len(parts))]
+    half = sorted(parts, key=lambda p: -p.place_std / p.signal_std)[:2]
     found = []
     for each in half:
         total = each.signal_std**2 + each.place_std**2 + each.noise_std**2
@@ -116,13 +115,7 @@ EMPIRICAL = "empirical"
 GIVEN = "se"
 """Default kernel if length-scales are configured."""
 _OF_MODEL = (
-    *(
-        "kernel",
-        "length_scales",
-        "signal_std",
-        "noise_std",
-        "place_std",
-    ),
+    *("kernel", "length_scales", "signal_std", "noise_std", "place_std"),
     *("mean", "mean_features", "mean_value", "attributes", "history"),
 )
 """Configuration keys that a kernel model sets."""
@@ -296,13 +289,14 @@ class BeliefConfig:
         return problems
 
     def _model_problems(self) -> list[str]:
-        defaults = {f.name: f.default for f in dataclasses.fields(self)}
+        if self.model is None and self.model_mark is None:
+            return []
         if self.model is None:
-            if self.model_mark is None:
-                return []
             return ["model_mark: is for a belief over kernels; give its file as belief.model"]
+        defaults = {f.name: f.default for f in dataclasses.fields(self)}
         return [
-            f"{key}: comes from belief.model; leave it out, or set it to {_as_yaml(defaults[key])}"
+            f"{key}: comes from belief.model; leave it out, or set it to "
+            f"{'null' if defaults[key] is None else defaults[key]}"
             for key in _OF_MODEL
             if getattr(self, key) != defaults[key]
         ]
@@ -328,7 +322,7 @@ class BeliefConfig:
         """Return the configuration; add the default kernels of roads or areas if none are given."""
         if self.kernel_names:
             return self
-        return dataclasses.replace(self, kernel=ROAD_KERNELS if roads else PLANE_KERNELS)
+        return replace(self, kernel=ROAD_KERNELS if roads else PLANE_KERNELS)
 
     @property
     def scale_known(self) -> bool:
@@ -376,7 +370,3 @@ class BeliefConfig:
         name = kernel if len(self.kernel_names) > 1 else ""
         some = scales[:1] if kernel == NONE else scales
         return tuple(replace(p, length_scales=ell, kernel=name) for ell in some for p in parts)
-
-
-def _as_yaml(default: Any) -> str:
-    return "null" if default is None else f"{default}"

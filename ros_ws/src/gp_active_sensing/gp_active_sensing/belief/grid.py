@@ -31,7 +31,7 @@ _AGAIN = 1.25
 _SPACING, _EXTENT = 0.7, 1.0
 """Smallest initial length-scale [spacings of places] and largest one [extents of the map]."""
 _LITTLE = 0.05
-"""Posterior weight from which the length-scales of a kernel adapt."""
+"""Smallest posterior weight of a kernel at which its length-scales adapt."""
 _NOTHING = 1e-3
 """Posterior weight below which a variance component of a kernel may be removed."""
 _FEWER = 0.75
@@ -46,14 +46,14 @@ SLOPE, STEEPEST = 0.35, 2
 the total number of steps along all axes. A slope of one step changes the amplitude by a factor of
 3.4 over a map with evenly spread places."""
 VARYING, SLOPE_STEPS = 0.1, 1.5
-"""Prior mass of a small slope, relative to the mass of a constant amplitude, and prior standard
-deviation of slopes [steps of `SLOPE`]."""
+"""Prior mass of a small slope relative to a constant amplitude, and prior standard deviation of
+slopes [steps of `SLOPE`]."""
 _LONG = 0.125
 """The amplitude changes only along axes that are longer than this fraction of the longest axis."""
 _BOTH_ENDS = 0.9
 """The amplitude changes along an axis only if the read places span this fraction of the axis."""
 _LEADING = 0.15
-"""Posterior weight from which a kernel gets candidates with a changing amplitude."""
+"""Smallest posterior weight at which a kernel gets candidates with a changing amplitude."""
 
 
 @dataclass(frozen=True)
@@ -165,11 +165,6 @@ def axis_ratios(features: FloatArray, names: Sequence[str]) -> tuple[float, ...]
     return tuple(float(ratio * own) for ratio in RATIOS)
 
 
-def shape_of(names: Sequence[str], ratio: float) -> tuple[float, ...]:
-    """Return (p,) factors of the length-scales: `ratio` for z, 1 for other features."""
-    return tuple(ratio if name == "z" else 1.0 for name in names)
-
-
 def default_grid(
     features: FloatArray,
     names: tuple[str, ...],
@@ -179,8 +174,8 @@ def default_grid(
 ) -> LengthScaleGrid:
     """Return a log-spaced grid of length-scales from the spacing of places to the map's extent.
 
-    The spacing is the median length of links. The nearest place is not used with links, because on
-    a road it may be the opposite direction of the same segment.
+    The spacing is the median length of links. With links, nearest places are not used: on a road,
+    the nearest place may be the opposite direction of the same segment.
 
     Args:
         features: (n, p) features of the places.
@@ -192,7 +187,7 @@ def default_grid(
     """
     span = np.ptp(features, axis=0)
     if ratio is not None:
-        shape = shape_of(names, ratio)
+        shape = tuple(ratio if name == "z" else 1.0 for name in names)
         scaled = features / np.array(shape)
     elif all(name in ("x", "y", "z") or name.startswith("mds_") for name in names):
         scaled, shape = features, tuple[float, ...]()
@@ -250,8 +245,8 @@ class KernelGrid:
         family: function that builds the covariance of candidates.
         kernel: name of the kernel; "" = there is only one kernel.
         share: prior mass of this grid; a kernel may have several grids.
-        ladder: all possible `parts`, with equal prior masses, sorted from the largest nugget to the
-            smallest; () = `parts` are fixed.
+        ladder: all possible `parts`, with equal prior masses. A part with much weight adds its
+            neighbours in this order; see `adapted`. () = `parts` are fixed.
         tilts: True if the amplitude of the field may change along the axes of the map.
     """
 
@@ -292,7 +287,7 @@ class KernelGrid:
         """
         table = weights.reshape(len(self.scales.points), len(self.parts))
         share, of_part = float(table.sum()), table.sum(axis=0)
-        scales, why = self.scales, ""
+        scales, reasons = self.scales, list[str]()
         wanted = {p for p, m in zip(self.parts, of_part, strict=True) if m >= _NOTHING}
         best = sorted(zip(self.parts, of_part, strict=True), key=lambda each: each[1])
         # Keep the best part with and without attributes: readings may favour either of them later.
@@ -301,23 +296,22 @@ class KernelGrid:
             wanted = set(self.parts)
         if share >= _LITTLE:
             scales, why = scales.adapted(table.sum(axis=1) / share)
+            reasons += [why] if why else []
             for part, mass in zip(self.parts, of_part / share, strict=True):
                 beside = [p for p in self._beside(part) if mass > _EDGE and p not in self.parts]
                 wanted.update(beside)
                 if beside:
-                    reason = f"{100 * mass:.0f} % on a nugget of {part.nugget:.2g}"
-                    why = f"{why}; {reason}" if why else reason
+                    reasons.append(f"{100 * mass:.0f} % on a nugget of {part.nugget:.2g}")
             first = int(of_part.argmax())
             if self.tilts and share >= _LEADING and of_part[first] > _EDGE * share:
                 tilted = set(_tilted(self.parts[first], axes)) - set(self.parts)
                 wanted |= tilted
                 if tilted:
-                    reason = f"{len(tilted)} amplitudes that change over the map"
-                    why = f"{why}; {reason}" if why else reason
+                    reasons.append(f"{len(tilted)} amplitudes that change over the map")
         order = {part: i for i, part in enumerate(self.ladder or self.parts)}
         parts = tuple(sorted(wanted, key=lambda p: (order.get(_level(p), -1), p.amplitude_slopes)))
-        word = f"{self.kernel}: " if self.kernel and why else ""
-        return replace(self, scales=scales, parts=parts), word + why
+        word = f"{self.kernel}: " if self.kernel and reasons else ""
+        return replace(self, scales=scales, parts=parts), word + "; ".join(reasons)
 
     def _beside(self, part: HyperParameters) -> list[HyperParameters]:
         """Return the parts next to `part` in `ladder`, and parts that differ in attributes only."""
@@ -368,7 +362,7 @@ class CandidateGrid:
 
     Args:
         kernels: grids of the kernels, with prior masses in proportion to `share`.
-        due: number of observed places from which the candidates adapt next.
+        due: number of observed places at which the candidates adapt next.
         coordinates: (n, p) coordinates of the places; None = the features are no coordinates.
     """
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
 
 import numpy as np
 from scipy.special import ndtr, ndtri
@@ -14,9 +14,9 @@ from gp_active_sensing.belief.prior import IDENTITY, Transform
 from gp_active_sensing.types import BoolArray, FloatArray, IntArray
 
 WIDEST, FAR = 2.0, 4.0
-"""Limits for a component after a logarithm: the largest variance, relative to the mixture's
-variance, and the largest excess of the mean over the mixture's mean, relative to the mixture's
-standard deviation."""
+"""Limits for a component after a logarithm. `WIDEST` limits its variance, relative to the mixture's
+variance. `FAR` limits the excess of its mean over the mixture's mean [mixture's standard
+deviations]."""
 _NEGLIGIBLE = 1e-10
 """Largest total weight of the components that are left out of a distribution function."""
 _CLOSE = 1e-9
@@ -128,9 +128,6 @@ def _quantile(
     return value
 
 
-Key = TypeVar("Key")
-
-
 @dataclass(frozen=True)
 class MostProbableKernel:
     """Kernel with the largest weight, and its length-scale with the largest weight.
@@ -153,16 +150,11 @@ def most_probable(candidates: Iterable[tuple[str, Sequence[float], float]]) -> M
 
     The weights of candidates λ with the same kernel and length-scale are summed.
     """
-    kernels: dict[str, float] = {}
-    scales: dict[tuple[str, tuple[float, ...]], float] = {}
+    kernels: dict[str, float] = defaultdict(float)
+    scales: dict[tuple[str, tuple[float, ...]], float] = defaultdict(float)
     for kernel, scale, weight in candidates:
-        key = kernel, tuple(scale)
-        kernels[kernel] = kernels.get(kernel, 0.0) + float(weight)
-        scales[key] = scales.get(key, 0.0) + float(weight)
-    kernel, kernel_weight = _largest(kernels)
-    (_, scale), weight = _largest({key: w for key, w in scales.items() if key[0] == kernel})
-    return MostProbableKernel(kernel, kernel_weight, tuple(scale), weight)
-
-
-def _largest(weights: dict[Key, float]) -> tuple[Key, float]:
-    return max(weights.items(), key=lambda item: item[1])
+        kernels[kernel] += float(weight)
+        scales[kernel, tuple(scale)] += float(weight)
+    best = max(kernels, key=kernels.__getitem__)
+    pair = max((pair for pair in scales if pair[0] == best), key=scales.__getitem__)
+    return MostProbableKernel(best, kernels[best], pair[1], scales[pair])

@@ -30,8 +30,8 @@ class PointLocator:
     .. math:: u(x) = \sum_i w_i(x) u_i + r(x), \quad w_i(x) = \max(0, 1 - |x - x_i| / h_i)
 
     Here h_i is the distance from place i to its nearest neighbour. The term r(x) is independent of
-    all u_i, and its variance is such that u(x) has the same variance as the u_i. The function u(x)
-    is continuous and has the value u_i at place i.
+    all u_i. Its variance gives u(x) the same variance as each u_i. The function u(x) is continuous
+    and has the value u_i at place i.
 
     Args:
         places: (n, 2) positions of the places, or (n, 3) with heights [m].
@@ -123,8 +123,6 @@ def _basis_at(data: Conditioning, points: Points) -> FloatArray:
     slopes = np.linalg.lstsq(columns, basis, rcond=None)[0]
     linear = np.abs(columns @ slopes - basis).max(axis=0) <= _LINEAR * np.abs(basis).max(axis=0)
     found = np.array(basis[points.nearest])
-    found[:, linear] = (
-        np.column_stack([np.ones(len(points.positions)), points.positions - centre])
-        @ slopes[:, linear]
-    )
+    there = np.column_stack([np.ones(len(points.positions)), points.positions - centre])
+    found[:, linear] = there @ slopes[:, linear]
     return found

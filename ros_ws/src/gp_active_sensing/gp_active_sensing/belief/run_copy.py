@@ -111,9 +111,8 @@ def keep_model(config: BeliefConfig, run_dir: Path) -> None:
 
 
 def _mark_of(path: Path) -> str:
-    from gp_active_sensing.kernel_model.model_file import (
-        model_mark,  # only a belief with a model needs it
-    )
+    # Only a belief with a model needs this module.
+    from gp_active_sensing.kernel_model.model_file import model_mark
 
     try:
         return model_mark(path)

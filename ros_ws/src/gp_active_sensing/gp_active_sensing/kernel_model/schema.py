@@ -25,6 +25,10 @@ LONGEST = 1 << 26
 """Longest header [B]."""
 
 
+_UNREADABLE = (zipfile.BadZipFile, zlib.error, OSError, EOFError, ValueError, IndexError)
+"""Errors that `zipfile` raises for a damaged archive."""
+
+
 class CorruptModelError(ValueError):
     """Problem in the contents of a model file."""
 
@@ -160,11 +164,7 @@ class HeaderReader:
         """Return a list of pairs of texts."""
         found = []
         for value in self.items(key):
-            if (
-                not isinstance(value, list)
-                or len(value) != 2
-                or not all(isinstance(v, str) for v in value)
-            ):
+            if not isinstance(value, list) or [type(v) for v in value] != [str, str]:
                 raise self._expected(key, "a list of pairs of words")
             found.append((value[0], value[1]))
         return found
@@ -249,7 +249,7 @@ def read_header(data: bytes) -> bytes:
                 raw = stream.read(LONGEST + 1)
     except (NotImplementedError, RuntimeError):  # unknown compression, or encrypted
         return b""
-    except (zipfile.BadZipFile, zlib.error, OSError, EOFError, ValueError, IndexError) as error:
+    except _UNREADABLE as error:
         raise CorruptModelError(str(error)) from error
     if len(raw) > LONGEST:
         msg = f"a header of more than {LONGEST} bytes"
@@ -273,9 +273,7 @@ def unpack(data: bytes) -> dict[str, FloatArray]:
                     raise CorruptModelError(msg)
                 key = entry.filename.removesuffix(".npy")
                 found[key] = _array(archive.read(entry), key)
-    except (zipfile.BadZipFile, zlib.error, OSError, EOFError, RuntimeError) as error:
-        raise CorruptModelError(str(error)) from error
-    except (NotImplementedError, ValueError, IndexError, UnicodeDecodeError) as error:
+    except (RuntimeError, *_UNREADABLE) as error:
         raise CorruptModelError(str(error)) from error
     return found
 
