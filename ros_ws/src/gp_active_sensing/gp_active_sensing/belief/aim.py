@@ -19,16 +19,16 @@ SURE = 0.95
 """A mission ends only when the probability of an acceptable map error is at least this value. In
 tests, 90 % of the actual errors were below the predicted 95 % quantile; see docs/fidelity.md."""
 FEWEST = 10
-"""To end, a mission with an unknown scale of variances needs this number of observed places.
-`not_seen` divides a map into the same number of parts."""
+"""Smallest number of observed places at which a mission with an unknown scale may end. `not_seen`
+divides a map into the same number of parts."""
 _TINY = 1e-300
 _EXACT = 1e-9
 """Lower limit of ``Var[X] / E[X]²`` for the squared error X of the map (see `assurance`)."""
 _MOST = 200
 """Largest number of places in the covariance matrix of errors. They are spread over the map."""
 _LITTLE = 1e-4
-"""The dependence of errors is computed for candidates λ with at least this posterior weight. The
-errors of other candidates count as fully dependent."""
+"""The dependence of errors is computed for candidates λ with at least this posterior weight. Under
+other candidates, the errors count as fully dependent."""
 _FACTORS = 128
 """Number of equally probable values of the unknown variance factor in `assurance`."""
 
@@ -37,10 +37,9 @@ def met(aim: Aim, belief: Belief, topology: Topology, closed: Collection[int] = 
     """Return the reason why a map is accurate enough; "" if it is not.
 
     The map error that the belief expects must not exceed `aim.error`. The probability that the
-    actual error is at most `aim.error` must be at least `SURE` (see `assurance`). If the scale of
-    the variances is unknown, at least `FEWEST` places and each part of the map must have readings
-    (see `not_seen`). This condition is necessary, because any field may look flat after a few
-    readings.
+    actual error is at most `aim.error` must be at least `SURE` (see `assurance`). With an unknown
+    scale of the variances, readings of `FEWEST` places and of each part of the map are required
+    (see `not_seen`), because any field may look flat after a few readings.
     """
     few = int(np.count_nonzero(belief.readings)) < FEWEST
     if (few and not belief.scale_known) or not_seen(belief, topology, closed):
@@ -110,9 +109,9 @@ def assurance(belief: Belief, weights: FloatArray, error: float, of: str = MEAN)
 class AimForecast:
     """Forecast of whether a map will be accurate enough after a reduction of its variance.
 
-    Under each candidate λ and variance factor c (see `assurance`), the squared error is assumed to
-    be proportional to the mean variance of the map. The same is assumed for the squared differences
-    between the candidates' means. The weights of λ and c are assumed to stay as they are.
+    Let λ be a candidate and c a variance factor (see `assurance`). The squared error is assumed to
+    be proportional to the mean variance of the map under λ and c. So are the squared differences
+    between the candidates' means. The weights of λ and c are assumed to be constant.
 
     Args:
         aim: largest acceptable error of the map.

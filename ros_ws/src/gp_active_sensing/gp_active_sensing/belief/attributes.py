@@ -88,8 +88,8 @@ class Attributes:
 def attributes_of(topology: Topology) -> Attributes:
     """Return the attributes of the places of a map.
 
-    On a map without roads, the attributes are `topology.numbers`. On a map with roads, they are the
-    class and the numbers of each segment, such as length, lanes and speed limit.
+    Without roads, the attributes are `topology.numbers`. With roads, they are the class and the
+    numbers of each segment, such as length, lanes and speed limit.
     """
     if not isinstance(topology, Roads):
         return Attributes.of(topology.n, topology.numbers)

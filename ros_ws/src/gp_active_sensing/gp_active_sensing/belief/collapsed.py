@@ -13,8 +13,8 @@ from gp_active_sensing.types import FloatArray, IntArray, Off
 
 _LOG_2PI = math.log(2.0 * math.pi)
 _ROUNDING = 1e-14
-"""After the removal of a reading, a place counts as empty if at most this fraction of the place's
-weight is left. The weight is the number or the precision of the place's readings."""
+"""A place counts as empty if the removal of a reading leaves at most this fraction of the place's
+weight. The weight is the number or the precision of the place's readings."""
 _NO_STAYS = np.empty((0, 4))
 
 
@@ -33,7 +33,7 @@ class StayUncertainty(NamedTuple):
 class CollapsedReadings:
     """Sufficient statistics of the readings of each of n places.
 
-    Readings without a variance of their own have the belief's noise σ_n²(λ), and are stored as
+    Readings without a variance of their own have the belief's noise σ_n²(λ). They are stored as
     count, mean and centred sum of squares. Readings with their own variance are stored as
     precision, weighted mean, weighted centred sum of squares and sum of log-variances. Centred sums
     (Welford's update) stay exact for large values with small differences, for example air pressure.
@@ -47,8 +47,8 @@ class CollapsedReadings:
         self._plain = np.zeros((3, n))  # count, mean, centred sum of squares
         self._known = np.zeros((4, n))  # precision, mean, weighted sum of squares, Σ log σ_i²
         self._stays: dict[int, FloatArray] = {}
-        """For each place, an array with a row per average over a stay: value, variance, horizontal
-        and vertical distance from the place's point [m]. No array is ever modified."""
+        """Averages over stays, by place. The columns are value, variance, and horizontal and
+        vertical distance from the place's point [m]. The arrays are never modified."""
 
     def copy(self) -> CollapsedReadings:
         """Return an independent copy."""

@@ -25,8 +25,8 @@ _EXACT = 2.0**52
 class DatedReadings:
     """Slots of readings: all readings of a place within ``ageing.slot`` seconds share a slot.
 
-    A slot has the time of its first reading. Each time the number of slots has doubled, slots that
-    are too old to affect the belief are dropped to limit memory. If readings of any age affect the
+    A slot has the time of its first reading. To limit memory, slots that are too old to affect the
+    belief are dropped each time the number of slots has doubled. If readings of any age affect the
     belief, slots of one place with nearly the same age are merged. Under the forgetting kernel,
     each slot is a row of a matrix, and only the latest slots are stored. The stored slots depend on
     the readings only, not on the times of queries.

@@ -1,8 +1,8 @@
 r"""Leave-one-out predictions of each observed place, computed from one conditioned belief.
 
-Let :math:`A = (K + N + H H^T)^{-1}` be the precision of the readings under a candidate λ, and
-:math:`\alpha = A (z - m)`. Given all other readings, the readings I of one place are normal with
-mean μ and covariance S [Rasmussen2006, Sec. 5.4.2]:
+`factor.Factor` defines K, N, H and z under a candidate λ; m is the known part of the mean. Let
+:math:`A = (K + N + H H^T)^{-1}` and :math:`\alpha = A (z - m)`. Given all other readings, the
+readings I of one place are normal with mean μ and covariance S [Rasmussen2006, Sec. 5.4.2]:
 
 .. math:: S = (A_{II})^{-1}, \quad z_I - \mu = S \alpha_I .
 
@@ -24,7 +24,7 @@ from gp_active_sensing.belief.prior import integrate_scale
 from gp_active_sensing.types import FloatArray, IntArray
 
 FEWEST = 5
-"""Number of places from which `explained` is computed."""
+"""Smallest number of places for which `explained` is computed."""
 
 
 @dataclass(frozen=True)
@@ -95,8 +95,8 @@ def leave_one_out(data: Conditioning, prior: FloatArray) -> LeaveOneOut:
     """Return the predictions of each place from the readings of all other places.
 
     The result is exact, even with several readings of a place. The mean's coefficients and the
-    scale are integrated out. Three estimates still depend on the readings of the predicted place:
-    the centre of a vague mean, the scale of the readings' own variances, and the field's slope.
+    scale are integrated out. The centre of a vague mean, the scale of the readings' own variances
+    and the field's slope still depend on the readings of the predicted place.
 
     O(L D³). The candidates are computed one after another to limit memory.
 
@@ -149,7 +149,7 @@ def _predictions(data: Conditioning, of_row: IntArray, count: int) -> tuple[Floa
         G = inverse.T @ U[index]
         GM = G @ data.coefficient_covariance[index]
         diagonal = (inverse * inverse).sum(axis=0)
-        # If the other places do not determine a vague mean, only rounding remains.
+        # If the other places do not determine a vague mean, the difference is a rounding error.
         diagonal = np.maximum(diagonal - (GM * G).sum(axis=1), np.finfo(np.float64).eps * diagonal)
         value, own = factor.value[index], noise[index]
         S = 1.0 / diagonal[single]
@@ -205,7 +205,7 @@ GROWTH = 0.1
 AT_LEAST = 5
 """Smallest number of added places after which R² is computed again."""
 MANY = 600
-"""Number of places above which R² is computed again only after a growth above `GROWTH`."""
+"""Number of places above which the required growth exceeds `GROWTH`."""
 
 
 @dataclass(frozen=True)
@@ -236,7 +236,7 @@ class PlacePredictability:
 
     @property
     def due(self) -> int:
-        """Number of observed places from which R² is computed again."""
+        """Number of observed places at which R² is computed again."""
         if not self.places:
             return FEWEST
         growth = GROWTH * max(1.0, (self.places / MANY) ** 2)

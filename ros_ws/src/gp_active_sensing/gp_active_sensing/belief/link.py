@@ -21,9 +21,8 @@ They are weighted by the evidence. The value 0 means that there is no link.
 If A and B were read at the same places with the same precision, A's map adds no information
 (autokrigeability) [Wackernagel2003]. A link is therefore made only if A was read at more places.
 
-C is computed with the most probable candidates of A. On a map of more than `_MOST` places, C is a
-sparse approximation with `_MOST` inducing places and the exact variance at each place
-[Snelson2006].
+C is computed with the most probable candidates of A. On a map of more than `_MOST` places, C is
+approximated with `_MOST` inducing places [Snelson2006]. The variances of the places stay exact.
 """
 
 from __future__ import annotations
@@ -58,8 +57,8 @@ _DENSER = 1.25
 """A link requires that the dense quantity has at least this factor times as many observed places as
 the sparse quantity."""
 _LEAST = 3
-"""Number of observed places of the sparse quantity from which a link is made. The first two
-readings only determine the mean and the scale."""
+"""Smallest number of observed places of a sparse quantity with a link. The first two readings only
+determine the mean and the scale."""
 _ROUNDING = 1e-13
 """Eigenvalues up to this fraction of the largest eigenvalue count as rounding errors."""
 
@@ -239,9 +238,9 @@ def follow(belief: Belief, template: Belief, source: Belief, *, now: bool = Fals
     """Make, renew or remove the link of a belief if due; return whether the belief changed.
 
     A link requires that the dense quantity has a quarter more observed places than the sparse
-    quantity. The link is renewed when the number of the dense quantity's observed places has grown
-    by a tenth; with `now`, when it has grown at all. The belief keeps its readings. The result
-    depends only on the readings and their order. `template` and `source` are as in `linked`.
+    quantity. The link is renewed when this number of the dense quantity has grown by a tenth. With
+    `now`, any growth suffices. The belief keeps its readings. The result depends only on the
+    readings and their order. `template` and `source` are as in `linked`.
     """
     own, places = (int(np.count_nonzero(each.visited)) for each in (belief, source))
     dense = own >= _LEAST and places >= _DENSER * own

@@ -6,12 +6,12 @@ With weights :math:`w_p` of the places the promised error is
 
 The variance is over all candidates λ, including the differences between their means. The promised
 error is correct on average over fields drawn from the belief, but varies around the actual error.
-A mission checks it repeatedly and could end when it happens to be too low. `aim.assurance` is
+A mission checks it repeatedly and might end at a moment when it is too low. `aim.assurance` is
 therefore an additional condition.
 
 `floor_of` computes a lower bound of the promised error for any choice of k places. For one
-candidate λ, let M be the prior covariance of the places including the unknown mean, and W the
-diagonal matrix of their weights. Let :math:`m_1 \ge m_2 \ge \dots` be the eigenvalues of
+candidate λ, M is the prior covariance of the places, including the unknown mean. W is the diagonal
+matrix of their weights. Let :math:`m_1 \ge m_2 \ge \dots` be the eigenvalues of
 :math:`W^{1/2} M W^{1/2}`. Readings of precisions :math:`p_1 \ge \dots \ge p_k` at any k places
 leave a posterior covariance C with
 
@@ -69,7 +69,7 @@ MOST_PLACES = 2000
 _NUMBERS = 8_000_000
 """Largest number of entries of an array in the computation of the lower bound."""
 _LITTLE = 1e-3
-"""Weight from which a candidate λ contributes to the lower bound."""
+"""Smallest weight of a candidate λ that contributes to the lower bound."""
 _VAGUE = 1e6
 """Largest variance of the mean that enters the lower bound, relative to the field's variance."""
 

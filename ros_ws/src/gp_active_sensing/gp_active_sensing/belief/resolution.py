@@ -21,8 +21,8 @@ _APART = 10.0
 _FEW = 8
 """A step above 1 or outside of `_DECIMAL` is detected only with this number of different values."""
 _LEAST = 3
-"""A step of at most 1 in `_DECIMAL` is detected if at least this number of different values are
-multiples of the step. If there are fewer different values, all must be multiples."""
+"""A step of at most 1 in `_DECIMAL` requires this number of different values that are multiples of
+the step. If there are fewer different values, all must be multiples."""
 _MANY = 256
 """Largest number of different values that are counted."""
 
