@@ -96,16 +96,16 @@ class FreeGround:
 
     @property
     def bounded(self) -> bool:
-        """Return whether the ground has any limit: an outline, obstacles or blocked cells."""
+        """Return whether the ground has limits: an outline, obstacles, blocked cells or bars."""
         parts = (self._area, self._obstacles, self._cells, self._bars)
         return any(part is not None for part in parts)
 
     def inside(self, points: FloatArray) -> BoolArray:
-        """Return flags (m,): True for a point inside the outline or on its edge."""
+        """Return flags (m,): True for a point that is at least `inflation` inside the outline."""
         return _touched(self._area, points, if_none=True)
 
     def blocked(self, points: FloatArray) -> BoolArray:
-        """Return flags (m,): True for a point inside an obstacle or on its edge."""
+        """Return flags (m,): True for a point in an obstacle or at most `inflation` from it."""
         return _touched(self._obstacles, points, if_none=False)
 
     def free(self, points: FloatArray) -> BoolArray:
@@ -246,8 +246,8 @@ def _cells_between(starts: FloatArray, ways: FloatArray) -> FloatArray:
 def inflated(taken: BoolArray, cell: tuple[float, float], inflation: float) -> BoolArray:
     """Return flags (rows, columns): True for a taken cell and for a cell near a taken cell.
 
-    A cell is near if its middle is at most `inflation` [m] from the edge of a taken cell. `cell` is
-    the width and height of a cell [m].
+    A cell is near if its middle is less than `inflation` [m] from the edge of a taken cell. `cell`
+    is the width and height of a cell [m].
     """
     if not (inflation > 0.0 and taken.any()):
         return taken

@@ -126,8 +126,8 @@ def check_start(topology: Topology, start: Start | None) -> int | None:
 def place_near(topology: Topology, position: tuple[float, float], key: str) -> int:
     """Return the index of the place nearest to x, y [m], or to longitude, latitude [degree].
 
-    On a map with a datum, a position counts as degrees if its distance from the datum is then at
-    most the extent of the map. Otherwise, it counts as metres. `key` begins each message.
+    On a map with a datum, a position counts as degrees if it is then no farther from the datum than
+    the extent of the map. Otherwise, it counts as metres. `key` begins each message.
 
     Raises:
         ConfigError: the nearest place is too far away. The limit is the spacing of places or
@@ -186,8 +186,6 @@ def place_index(topology: Topology, given: str | int, key: str) -> int:
 
 def route_geometry(topology: Topology, path: Sequence[int]) -> FloatArray:
     """Return the line (m, 2) [m] of a drive through places, without repeated points."""
-    pieces = [topology.geometry(place) for place in path]
-    points = np.concatenate(pieces) if pieces else np.zeros((0, 2))
-    apart = np.hypot(*np.diff(points, axis=0).T) if len(points) > 1 else np.zeros(0)
-    first = np.ones(min(len(points), 1), dtype=np.bool_)
-    return np.asarray(points[np.concatenate([first, apart > SAME_DISTANCE])])
+    points = np.concatenate([np.zeros((0, 2)), *(topology.geometry(place) for place in path)])
+    apart = np.hypot(*np.diff(points, axis=0, prepend=np.inf).T)
+    return np.asarray(points[apart > SAME_DISTANCE])

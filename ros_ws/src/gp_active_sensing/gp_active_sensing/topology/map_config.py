@@ -101,6 +101,10 @@ class MapConfig:
     KIND: ClassVar[str | None] = None
     WHAT: ClassVar[str] = ""
     """Text that follows the kind of map in error messages."""
+    file = ""
+    """File of the map; "" = no file."""
+    topic = ""
+    """Topic of the map; "" = no topic."""
 
     kind: str | None = param(None, help="kind of map. null = the kind of the file", choices=KINDS)
     name: str = param("", help='name for messages. "" = the kind, or the name of the file')
@@ -167,16 +171,6 @@ class MapConfig:
         chosen = fitting[0] if len(fitting) == 1 else FileConfig
         own = {field.name for field in dataclasses.fields(chosen)}
         return chosen, {k: v for k, v in given.items() if k in own or k not in usual}
-
-    @property
-    def file(self) -> str:
-        """File of the map; "" = no file."""
-        return ""
-
-    @property
-    def topic(self) -> str:
-        """Topic of the map; "" = no topic."""
-        return ""
 
     @property
     def speeds(self) -> Speeds:

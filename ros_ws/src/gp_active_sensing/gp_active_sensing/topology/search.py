@@ -16,7 +16,7 @@ from gp_active_sensing.types import BoolArray, Cost, FloatArray, IntArray, Route
 
 
 class Move(NamedTuple):
-    """A directed move to a neighbouring place."""
+    """Directed move to a neighbouring place."""
 
     to: int  # place at the end
     metres: float

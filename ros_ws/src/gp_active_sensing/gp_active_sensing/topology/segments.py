@@ -27,7 +27,7 @@ RELATIONAL = "relational"
 
 @dataclass(frozen=True)
 class Segment:
-    """One directed road segment."""
+    """Directed road segment."""
 
     id: str  # unique in the map
     start: str  # junction at the start
@@ -36,12 +36,11 @@ class Segment:
     length: float  # driven distance from start to end [m]
     lanes: float | None = None  # number of lanes, None when unknown
     speed_limit: float | None = None  # speed limit [m/s], None when unknown
-    # ids of the segments that may follow; None = all segments that start at `end`, without the
-    # U-turns that the configuration does not allow
+    # ids of the segments that may follow; None = all that start at `end`, except forbidden U-turns
     successors: tuple[str, ...] | None = None
     name: str = ""  # name of the road
     road_class: str = ""  # class of the road, such as "arterial"
-    # further numbers of the segment by name, possible features
+    # further numbers of the segment by name; they can be features
     extra: Mapping[str, float] = field(default_factory=dict, hash=False)
 
     def reversed(self) -> Segment:
@@ -63,8 +62,7 @@ class RoadMap:
     name: str  # name of the map
     frame: str  # metric frame of the coordinates
     segments: tuple[Segment, ...]  # at least one, with unique ids and known successors
-    # longitude and latitude of the frame's origin [degree], where x is east and y is north; None =
-    # unknown
+    # longitude and latitude of the frame's origin [degree], with x east and y north; None = unknown
     datum: tuple[float, float] | None = None
     notes: tuple[str, ...] = ()  # assumptions, changes and omissions of the loader
     crs: str = "local"  # coordinate system of the file; "local" = metres in the map's own frame
@@ -85,8 +83,8 @@ _U_TURN_ANGLE = math.radians(150.0)
 def successors_of(segments: Sequence[Segment], u_turns: str) -> list[list[int]]:
     """Return, for each of the n segments, the indices of the segments that may follow it.
 
-    A segment may list its successors. By default, these are all segments that start where it
-    ends. `u_turns` is one of `U_TURNS` and restricts U-turns.
+    A segment may list its successors. By default, these are all segments that start where it ends.
+    `u_turns`, one of `U_TURNS`, then restricts U-turns.
     """
     by_id = {segment.id: i for i, segment in enumerate(segments)}
     leaving: dict[str, list[int]] = defaultdict(list)
@@ -150,8 +148,7 @@ class Links:
     first: IntArray  # (m,) smaller place of each pair
     second: IntArray  # (m,) larger place of each pair
     metres: FloatArray  # (m,) distance between the two places, above 0 [m]
-    # (m,) conductance of each pair [1/m]; 1/metres where no junction lies between
-    conductance: FloatArray
+    conductance: FloatArray  # (m,) conductance of each pair [1/m], see `segment_links`
     mass: FloatArray  # (n,) length of road, or of moves, that each place represents [m]
 
     @classmethod

@@ -19,7 +19,6 @@ from gp_active_sensing.topology.segments import RoadMap
 from gp_active_sensing.util.files import open_file
 from gp_active_sensing.util.resources import find_resource
 
-_HERE = __name__
 _GIS = (".kml", ".kmz", ".geojson", ".json", ".shp", ".gpkg")
 _FORMATS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("roads", (".geojson", ".json"), "geojson:load"),
@@ -49,7 +48,7 @@ A plug-in for roads is registered under an ending without a kind of content.
 """
 for _kind, _ends, _where in _FORMATS:
     for _end in _ends:
-        loaders.add(f"{_kind} {_end}", f"{_HERE}.{_where}")
+        loaders.add(f"{_kind} {_end}", f"{__name__}.{_where}")
 
 _CONTENTS = {"roads": ("roads",), "grid": ("areas", "cells", "raster"), "points": ("points",)}
 """Kinds of file content from which each kind of map can be made."""

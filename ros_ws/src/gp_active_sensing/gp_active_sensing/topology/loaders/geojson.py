@@ -1,7 +1,8 @@
-"""Road maps from GeoJSON: our own format (``maps/README.md``), and graphs of Nav2's route server.
+"""Road maps from GeoJSON: the project's format (``maps/README.md``), and graphs of Nav2.
 
-Nodes of a Nav2 graph are Point features with an `id`. Edges are directed lines with `id`, `startid`
-and `endid`. The server ignores the geometry of edges and drives straight from node to node.
+Nodes of a graph of Nav2's route server are Point features with an `id`. Edges are directed lines
+with `id`, `startid` and `endid`. The server ignores the geometry of edges: it drives straight from
+node to node.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ _SHARE = "speed_limit"
 def load(path: Path, *, crs: str = "") -> RoadMap:
     """Read a road map, or the graph of a Nav2 route server, from a GeoJSON FeatureCollection.
 
-    `crs` overrides the coordinate system of the file. "" = the system that the file declares, or
-    without a declaration the system that fits the coordinates.
+    `crs` overrides the coordinate system of the file. "" = the declared system; without a
+    declaration, the system that fits the coordinates.
     """
     data = read_json(path)
     kind = data.get("type") if isinstance(data, dict) else type(data).__name__

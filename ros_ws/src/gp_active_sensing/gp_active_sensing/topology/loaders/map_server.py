@@ -1,4 +1,4 @@
-"""Maps of Nav2's map_server: a YAML file names an image and defines its shades.
+"""Maps of Nav2's map_server: a YAML file names an image and the meaning of its shades.
 
 A shade v of 0 … 255 is an occupancy of 1 - v / 255, or of v / 255 with `negate`. The modes are:
 
@@ -29,7 +29,6 @@ from gp_active_sensing.util.yaml_files import load_yaml
 
 _FORMATS = ("PNG", "JPEG", "BMP")
 """Image formats that Pillow may open; for other formats, Pillow may start programs."""
-_MOST_BYTES = 4 * MOST_GROUND
 _MOST_HEADER = 1 << 16
 """Largest size of the header of a PGM [bytes]."""
 _TOKEN = re.compile(rb"(?:\s|#[^\n]*\n)*(\d+)")
@@ -44,7 +43,7 @@ def read_image(path: Path) -> tuple[FloatArray, BoolArray]:
         MapError: the file is no image, is cut short, or is too large.
         MissingDependencyError: an image other than PGM needs Pillow, which is missing.
     """
-    check_file(path, _MOST_BYTES)
+    check_file(path, 4 * MOST_GROUND)
     data = path.read_bytes()
     if data[:2] in (b"P5", b"P2"):
         shades = _pgm(data, path)

@@ -138,7 +138,7 @@ _MOST_COLUMNS, _MOST_PLACES = 1_000, 1_000_000
 _AT_ONCE = 300
 """Number of rows in a chunk; with 1,000 rows, garbage collection takes three times as long."""
 _NOWHERE, _NOWHERE_METRES = 1.0, 1e5
-"""Distances [degree, m]: if all other places are farther from (0, 0), those there had no fix."""
+"""Places at (0, 0) had no fix if all other places are farther away than this [degree, m]."""
 _SAME = 0.05
 """Largest accepted distance between the positions of a place in metres and in degrees [m]."""
 _ABOUT = 100.0
@@ -387,7 +387,7 @@ def _columns_of(
 ) -> tuple[dict[str, tuple[int, str]], float]:
     """Return index and title of each column, and the factor that converts heights to z [m].
 
-    The keys are name, z, and either x and y or lon and lat.
+    The keys are name, z, and one or both of the pairs x, y and lon, lat.
 
     Raises:
         MapError: a column is missing or repeated.

@@ -90,9 +90,9 @@ class Shape:
     name: str = ""  # "" = no name
     # "outline", "fence" (all places lie inside), "obstacle" or "region"; "" = unknown
     role: str = ""
-    weight: float | None = None  # of a region
-    radius: float = 0.0  # of a circle [m]
-    width: float = 0.0  # of a corridor, both sides together [m]
+    weight: float | None = None  # weight of the places in a region
+    radius: float = 0.0  # radius of a circle [m]
+    width: float = 0.0  # whole width of a corridor [m]
 
 
 @dataclass
