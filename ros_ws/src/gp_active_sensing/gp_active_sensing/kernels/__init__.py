@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 from gp_active_sensing.errors import suggest
 from gp_active_sensing.kernels.base import (
     GraphKernel,
     GraphMatern,
-    GraphMatern12,
-    GraphMatern52,
     Kernel,
     Matern12,
     Matern32,
@@ -42,9 +41,9 @@ graph_kernels: Registry[GraphKernel] = Registry(
     check=lambda plugin: _problem(plugin, GraphKernel, "the method density"),
 )
 """Registry of kernels on the graph of places and links."""
-graph_kernels.add("graph_matern12", GraphMatern12)
-graph_kernels.add("graph_matern32", GraphMatern)
-graph_kernels.add("graph_matern52", GraphMatern52)
+graph_kernels.add("graph_matern12", partial(GraphMatern, 0.5))
+graph_kernels.add("graph_matern32", partial(GraphMatern, 1.5))
+graph_kernels.add("graph_matern52", partial(GraphMatern, 2.5))
 
 
 def kernel_problems(name: str) -> list[str]:

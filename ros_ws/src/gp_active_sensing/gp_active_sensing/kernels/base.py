@@ -1,6 +1,6 @@
 """Kernels that can be added and multiplied, with the same formulas for numpy and torch.
 
-The argument `xp` of a formula is the array module. gp_active_sensing_learning uses torch.
+The argument `xp` of a formula is the array module: numpy, or torch in gp_active_sensing_learning.
 """
 
 from __future__ import annotations
@@ -32,11 +32,9 @@ class Kernel(Protocol):
         `length_scales` has one value for all features, (1,), or one for each feature, (p,). A value
         is in the unit of its feature.
         """
-        ...
 
     def correlations(self, X1: FloatArray, X2: FloatArray, length_scales: FloatArray) -> FloatArray:
         """Return the (L, n, m) correlations for `length_scales` (L, 1) or (L, p)."""
-        ...
 
 
 @runtime_checkable
@@ -50,7 +48,6 @@ class GraphKernel(Protocol):
             eigenvalues: (k,) squared wave numbers [1/m²], ascending from 0.
             length_scale: length-scale along the links [m].
         """
-        ...
 
 
 class Expression:
@@ -75,10 +72,7 @@ class Expression:
 
     @property
     def terms(self) -> tuple[Expression, ...]:
-        """Parts with a variance of their own, left to right.
-
-        They are the terms of sums; in ``(a+b)×c`` these are a and b.
-        """
+        """Additive terms, left to right (a, b in ``(a+b)×c``). Each has a variance of its own."""
         return (self,)
 
     def value(self, leaves: _Values, variances: _Values, *, factor: bool = False) -> Any:
@@ -86,7 +80,7 @@ class Expression:
 
         Args:
             leaves: value of every leaf, left to right.
-            variances: variance of every term, left to right.
+            variances: variance of every additive term, left to right.
             factor: True for a factor of a product. A factor has variances only if it is a sum.
         """
         raise NotImplementedError
@@ -120,7 +114,7 @@ class Sum(Expression):
 
     @property
     def terms(self) -> tuple[Expression, ...]:
-        """Parts with a variance of their own; see `Expression.terms`."""
+        """Additive terms; see `Expression.terms`."""
         return tuple(term for part in self.parts for term in part.terms)
 
     def value(self, leaves: _Values, variances: _Values, *, factor: bool = False) -> Any:
@@ -139,7 +133,7 @@ class Product(Expression):
 
     @property
     def terms(self) -> tuple[Expression, ...]:
-        """Parts with a variance of their own; see `Expression.terms`."""
+        """Additive terms; see `Expression.terms`."""
         sums = [part for part in self.parts if isinstance(part, Sum)]
         return tuple(term for part in sums for term in part.terms) or (self,)
 
@@ -379,17 +373,3 @@ class GraphMatern:
         """Return the spectral densities (1 at eigenvalue 0) for arrays or tensors."""
         scaled = eigenvalues * (length_scale**2 / (2.0 * self.smoothness))
         return (1.0 + scaled) ** -(self.smoothness + 0.5)
-
-
-@dataclass(frozen=True)
-class GraphMatern12(GraphMatern):
-    """Graph kernel with ν = 0.5 for rough fields; on a road it equals matern12."""
-
-    smoothness: float = 0.5
-
-
-@dataclass(frozen=True)
-class GraphMatern52(GraphMatern):
-    """Graph kernel with ν = 2.5 for smooth fields; on a road it equals matern52."""
-
-    smoothness: float = 2.5

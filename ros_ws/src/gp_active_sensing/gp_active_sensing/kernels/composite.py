@@ -1,6 +1,6 @@
 """Composite kernels: the hyper-parameters of an expression, and its covariance.
 
-Each additive term has one standard deviation (`scale`). In ``(a+b)×c``, the terms are a and b. A
+Each additive term has one standard deviation (`scale`). The terms of ``(a+b)×c`` are a and b. A
 leaf (base kernel) has no variance of its own. [Teng2020, App. E]
 """
 
@@ -17,15 +17,8 @@ from gp_active_sensing.kernels.base import BaseKernel, Expression, Linear, Perio
 from gp_active_sensing.kernels.grammar import check_size
 from gp_active_sensing.types import FloatArray, IntArray
 
-_PRIORS = {
-    "noise": (math.log(0.1), 1.0),
-    "scale": (0.0, 1.0),
-    "length_scale": (0.0, 1.0),
-    "period": (0.0, 1.0),
-    "alpha": (0.0, 1.0),
-}
-"""Prior mean and standard deviation of the logarithm of each kind of hyper-parameter. They are for
-normalised inputs and outputs."""
+_NOISE = math.log(0.1)
+"""Prior mean of the logarithm of the noise's standard deviation, for normalised outputs."""
 
 
 @dataclass(frozen=True)
@@ -34,18 +27,18 @@ class Parameter:
 
     Args:
         kind: noise, scale, length_scale, period or alpha.
-        leaf: index of the base kernel, counted from left to right. For a scale, it is the index of
-            the term. For noise, it is -1.
+        leaf: index of the base kernel, counted from left to right. A scale has the index of its
+            term; the noise has -1.
         dimension: index of the input; -1 for a parameter without an input.
-        mean, std: mean and standard deviation of the normal prior of the logarithm, in normalised
-            units.
+        mean, std: mean and standard deviation of the normal prior of the logarithm, for normalised
+            inputs and outputs.
     """
 
     kind: str
     leaf: int
     dimension: int
-    mean: float
-    std: float
+    mean: float = 0.0
+    std: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -69,14 +62,13 @@ class Composite:
 
     def __post_init__(self) -> None:
         check_size(self.expression)
-        found = [("noise", -1, -1)]
-        found += [("scale", k, -1) for k in range(len(self.expression.terms))]
+        found = [Parameter("noise", -1, -1, _NOISE)]
+        found += [Parameter("scale", k, -1) for k in range(len(self.expression.terms))]
         for k, base in enumerate(self.leaves):
             for kind in base.parameters:
-                of = [-1] if kind == "alpha" else range(self.dimensions)
-                found += [(kind, k, d) for d in of]
-        made = tuple(Parameter(*what, *_PRIORS[what[0]]) for what in found)
-        object.__setattr__(self, "parameters", made)
+                inputs = [-1] if kind == "alpha" else range(self.dimensions)
+                found += [Parameter(kind, k, d) for d in inputs]
+        object.__setattr__(self, "parameters", tuple(found))
 
     @cached_property
     def leaves(self) -> tuple[BaseKernel, ...]:
@@ -101,12 +93,8 @@ class Composite:
 
     def where(self, kind: str, leaf: int | None = None) -> IntArray:
         """Return the indices in θ of the parameters of a kind; with `leaf`, of this leaf only."""
-        found = [
-            i
-            for i, p in enumerate(self.parameters)
-            if p.kind == kind and (leaf is None or p.leaf == leaf)
-        ]
-        return np.array(found, dtype=np.int64)
+        kinds = [p.kind == kind and leaf in (None, p.leaf) for p in self.parameters]
+        return np.flatnonzero(kinds)
 
     def covariance(self, theta: FloatArray, X1: FloatArray, X2: FloatArray) -> FloatArray:
         """Return the (n, m) covariance of the latent function at rows of X1 (n, d), X2 (m, d)."""
@@ -126,16 +114,16 @@ class Composite:
         return self.joined(theta, [leaf.variance(self._warped(theta, k, X)) for k, leaf in leaves])
 
     def stretched(self, theta: FloatArray, factor: float) -> FloatArray:
-        """Return θ (P,) after multiplying all length-scales, except those of LIN, by `factor`.
+        """Return a copy of θ (P,) with all length-scales, except those of LIN, times `factor`.
 
-        `typical_length` is multiplied by the same factor. Periods do not change.
+        Periods do not change.
         """
         theta = np.array(theta, dtype=np.float64)
         theta[self.lengths_of_variation] += math.log(factor)
         return theta
 
     def typical_length(self, theta: FloatArray, unit: FloatArray) -> float | None:
-        """Return the geometric mean of the length-scales of all leaves but LIN; None = all are LIN.
+        """Return the geometric mean of the length-scales of all leaves except LIN; None = only LIN.
 
         `unit` (d,) is one normalised unit of each input, in the unit of the result.
         """
@@ -159,13 +147,10 @@ class Composite:
 
     @cached_property
     def lengths_of_variation(self) -> IntArray:
-        """Indices in θ of the length-scales that `stretched` multiplies."""
-        found = [
-            i
-            for i, p in enumerate(self.parameters)
-            if p.kind == "length_scale" and not isinstance(self.leaves[p.leaf], Linear)
-        ]
-        return np.array(found, dtype=np.int64)
+        """Indices in θ of the length-scales of all leaves except LIN."""
+        found = self.where("length_scale")
+        leaves = [self.leaves[self.parameters[i].leaf] for i in found]
+        return found[[not isinstance(leaf, Linear) for leaf in leaves]]
 
     def _warped(self, theta: FloatArray, leaf: int, X: FloatArray) -> FloatArray:
         lengths, periods = (

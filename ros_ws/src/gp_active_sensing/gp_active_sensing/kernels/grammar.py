@@ -22,18 +22,8 @@ BASES = ("se", "per", "lin", "rq")
 """Base kernels of [Teng2020]."""
 MATERN = ("matern12", "matern32", "matern52")
 """Additional base kernels."""
-_KERNELS: dict[str, BaseKernel] = {
-    kernel.name: kernel
-    for kernel in (
-        Periodic(),
-        Linear(),
-        RationalQuadratic(),
-        SquaredExponential(),
-        Matern12(),
-        Matern32(),
-        Matern52(),
-    )
-}
+_CLASSES = (Periodic, Linear, RationalQuadratic, SquaredExponential, Matern12, Matern32, Matern52)
+_KERNELS: dict[str, BaseKernel] = {cls.name: cls() for cls in _CLASSES}
 MOST = 50
 """Largest number of base kernels in one expression."""
 _LONGEST = 4 * MOST
