@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -30,6 +31,7 @@ the bound, because the reading of a cell is its median. The margin is four times
 in `tests/reference/test_bounds_random.py`."""
 
 
+@dataclass(frozen=True, eq=False)
 class EqualProbabilityCells:
     """Branching into S = `samples` cells of equal probability.
 
@@ -37,13 +39,11 @@ class EqualProbabilityCells:
     [nat]. `bounds` is the configuration key of `Bal` with this name.
     """
 
+    samples: int
+    reference: FloatArray
+    bounds: str = "tight"
     sound = True
     """True: the bounds hold for the value of the tree. A new bound replaces only a looser one."""
-
-    def __init__(self, samples: int, reference: FloatArray, bounds: str = "tight") -> None:
-        self.samples = samples
-        self.reference = reference
-        self.bounds = bounds
 
     def root_bounds(self, sequence: CovarianceState, weights: FloatArray) -> tuple[float, float]:
         """Return a lower and an upper bound on the root's value [nat]; `weights` is (L,)."""
@@ -181,6 +181,7 @@ def _integrated(leaves: LastVisits, b: FloatArray, known: Bracket, which: IntArr
     return entropy_between(b[:, which], leaves.variance[:, leaf], part)
 
 
+@dataclass(frozen=True, eq=False)
 class RandomDraws:
     """Branching by truncated random observations, as published. [Hoang2014, Eq. 8].
 
@@ -196,25 +197,14 @@ class RandomDraws:
             value of k readings are then 0 and k times `most`. None = chain-rule bounds.
     """
 
+    samples: int
+    reference: FloatArray
+    key: int
+    tau: float
+    centre: float
+    loosening: float = 0.0
+    most: float | None = None
     sound = False
-
-    def __init__(
-        self,
-        samples: int,
-        reference: FloatArray,
-        key: int,
-        tau: float,
-        centre: float,
-        loosening: float = 0.0,
-        most: float | None = None,
-    ) -> None:
-        self.samples = samples
-        self.reference = reference
-        self.key = key
-        self.tau = tau
-        self.centre = centre
-        self.loosening = loosening
-        self.most = most
 
     def root_bounds(self, sequence: CovarianceState, weights: FloatArray) -> tuple[float, float]:
         """Return a lower and an upper bound on the root's value [nat]; `weights` is (L,)."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Hashable
+from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
@@ -53,6 +54,7 @@ class _TooManyError(Exception):
     """Signal that there are more visiting sequences than `DecisionProblem.cap`."""
 
 
+@dataclass(eq=False)
 class DecisionProblem:
     """Possible drives of one decision, and the noise of its readings.
 
@@ -68,36 +70,28 @@ class DecisionProblem:
         constraint: budget that every sequence obeys; None = the budget forbids no drive.
     """
 
-    def __init__(
-        self,
-        topology: Topology,
-        observed: BoolArray,
-        unavailable: Collection[int],
-        noise: FloatArray,
-        reference: FloatArray,
-        cap: int,
-        check: Callable[[], None],
-        constraint: BudgetConstraint | None = None,
-    ) -> None:
-        self.topology = topology
-        self.constraint = constraint
-        self.free = topology.free and constraint is None
+    topology: Topology
+    observed: BoolArray
+    unavailable: Collection[int]
+    noise: FloatArray
+    reference: FloatArray
+    cap: int
+    check: Callable[[], None]
+    constraint: BudgetConstraint | None = None
+    nbytes: int = field(default=0, init=False)
+    """Approximate memory of the covariances and the stored drives [bytes]."""
+    delicate: bool = field(default=False, init=False)
+    """True if the noise is so small that rounding errors of covariances must be clipped."""
+    _enumerated: dict[Hashable, ReachableSet] = field(default_factory=dict, init=False)
+    _drives: dict[Hashable, dict[int, FeasibleMove]] = field(default_factory=dict, init=False)
+    _next: dict[Hashable, IntArray] = field(default_factory=dict, init=False)
+    _hopeless: float = field(default=math.inf, init=False)
+    _asked: int = field(default=0, init=False)
+
+    @cached_property
+    def free(self) -> bool:
         """True if every unvisited place may be next."""
-        self.observed = observed
-        self.unavailable = unavailable
-        self.noise = noise
-        self.reference = reference
-        self.cap = cap
-        self.check = check
-        self.nbytes = 0
-        """Approximate memory of the covariances and the stored drives [bytes]."""
-        self.delicate = False
-        """True if the noise is so small that rounding errors of covariances must be clipped."""
-        self._enumerated: dict[Hashable, ReachableSet] = {}
-        self._drives: dict[Hashable, dict[int, FeasibleMove]] = {}
-        self._next: dict[Hashable, IntArray] = {}
-        self._hopeless = math.inf
-        self._asked = 0
+        return self.topology.free and self.constraint is None
 
     def candidates(
         self, at: int | None, visited: Collection[int], left: Budget | None = None
@@ -107,9 +101,8 @@ class DecisionProblem:
             return np.array(list(self._affordable(at, frozenset(visited), left)), dtype=np.int64)
         key = self.state(at, frozenset(visited), left)
         if key not in self._next:
-            found = self.topology.candidates(at, self._seen(visited), self.unavailable)
-            self._next[key] = found
-            self.nbytes += _ENTRY + found.nbytes
+            self._next[key] = self.topology.candidates(at, self._seen(visited), self.unavailable)
+            self.nbytes += _ENTRY + self._next[key].nbytes
         return self._next[key]
 
     def _seen(self, visited: Collection[int]) -> BoolArray:
@@ -266,6 +259,7 @@ class Pairs(NamedTuple):
     moves: IntArray
 
 
+@dataclass(eq=False)
 class CovarianceState:
     """Covariances of the map after a set of visits, with `k` remaining readings.
 
@@ -276,46 +270,36 @@ class CovarianceState:
         locations: (m,) places of the covariance; all later candidates are among them.
         candidates: (A,) indices in `locations` of the places that may be next.
         sequences: number of visiting sequences after this state; None = more than ``problem.cap``.
-        covariance: (L, m, m) posterior covariance of the noise-free field, or a function that
+        _covariance: (L, m, m) posterior covariance of the noise-free field, or a function that
             computes the covariance.
-        latent: function that computes the (L, A) variances of the field at the candidates. With
-            `latent`, a state with one remaining reading needs no covariance.
+        _latent: function that computes the (L, A) variances of the field at the candidates. With
+            this function, a state with one remaining reading needs no covariance.
         at: place of the probe.
         left: remaining budget of a problem with a constraint; None = the whole budget.
+        known: states after the root that the search has made; all states share this dictionary.
     """
 
-    def __init__(
-        self,
-        problem: DecisionProblem,
-        k: int,
-        visited: frozenset[int],
-        locations: IntArray,
-        candidates: IntArray,
-        sequences: int | None,
-        covariance: FloatArray | Callable[[], FloatArray],
-        latent: Callable[[], FloatArray] | None = None,
-        *,
-        at: int | None = None,
-        left: Budget | None = None,
-    ) -> None:
-        self.problem = problem
-        self.k = k
-        self.visited = visited
-        self.at = at
-        self.left = left
-        self.locations = locations
-        self.candidates = candidates
-        self.sequences = sequences
-        self._covariance = covariance
-        self._latent = latent
-        self.children: list[CovarianceState | None] = [None] * len(candidates)
-        self.kept: list[IntArray] = [np.empty(0, dtype=np.int64)] * len(candidates)
-        self.bounds: tuple[FloatArray, FloatArray] | None = None
-        """Result of `bounds.chain_rule`; None = not computed yet."""
-        self.children_bounds: tuple[FloatArray, FloatArray] | None = None
-        self.known: dict[Hashable, CovarianceState] = {}
-        self._keep = False
-        self._prepared = False
+    problem: DecisionProblem
+    k: int
+    visited: frozenset[int]
+    locations: IntArray
+    candidates: IntArray
+    sequences: int | None
+    _covariance: FloatArray | Callable[[], FloatArray]
+    _latent: Callable[[], FloatArray] | None = None
+    _: KW_ONLY
+    at: int | None = None
+    left: Budget | None = None
+    known: dict[Hashable, CovarianceState] = field(default_factory=dict)
+    bounds: tuple[FloatArray, FloatArray] | None = field(default=None, init=False)
+    """Result of `bounds.chain_rule`; None = not computed yet."""
+    children_bounds: tuple[FloatArray, FloatArray] | None = field(default=None, init=False)
+    _keep: bool = field(default=False, init=False)
+    _prepared: bool = field(default=False, init=False)
+
+    def __post_init__(self) -> None:
+        self.children: list[CovarianceState | None] = [None] * len(self.candidates)
+        self.kept: list[IntArray] = [np.empty(0, dtype=np.int64)] * len(self.candidates)
 
     @property
     def covariance(self) -> FloatArray:
@@ -396,8 +380,8 @@ class CovarianceState:
                 lambda: self._latent_after(a, self.kept[a][self.child(a).candidates]),
                 at=x,
                 left=left,
+                known=self.known,
             )
-            known.known = self.known
             self.known[key] = known
         self.kept[a] = self.locations.searchsorted(known.locations)
         self.children[a] = known

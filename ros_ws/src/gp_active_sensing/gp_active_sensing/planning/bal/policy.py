@@ -26,8 +26,7 @@ from gp_active_sensing.planning.budget import BudgetConstraint
 from gp_active_sensing.planning.entropy import discrete_entropy, noise_entropy, reported_offset
 from gp_active_sensing.planning.greedy import expected_entropy
 from gp_active_sensing.planning.request import PlanRequest
-from gp_active_sensing.topology.base import Topology
-from gp_active_sensing.types import Budget, FloatArray, IntArray, Plan
+from gp_active_sensing.types import FloatArray, IntArray, Plan
 from gp_active_sensing.util.ties import NAT, by_size, first_best, ties
 
 _ANY = 2**62
@@ -163,14 +162,14 @@ class Bal:
             if deadline is not None and clock() >= deadline:
                 raise Deadline
 
-        # The published draws use the whole belief.
+        # The published draws use the whole belief, except candidates without weight.
         mass = self.mass if self.discretisation == "cells" else 1.0
         order = by_size(belief.weights)
-        # A mass of 1 excludes candidates without weight.
-        least = min(mass, 1.0) - 1e-12
-        count = int(np.searchsorted(np.cumsum(belief.weights[order]), least)) + 1
+        count = int(np.searchsorted(np.cumsum(belief.weights[order]), mass - 1e-12)) + 1
         kept = np.sort(order[:count])
         noise = belief.noise_variance[kept]
+        constraint = BudgetConstraint(topology, request.remaining)
+        restricted = constraint.restricts and not constraint.leaves_room(self.horizon)
         problem = DecisionProblem(
             topology,
             options.observed,
@@ -179,7 +178,7 @@ class Bal:
             noise_entropy(noise),
             self.max_sequences,
             check,
-            _constraint(topology, request.remaining, self.horizon),
+            constraint if restricted else None,
         )
         tree: Tree | None = None
 
@@ -266,17 +265,8 @@ class Bal:
         return RandomDraws(self.samples, reference, key, tau, centre, self.loosening, most)
 
 
-def _constraint(topology: Topology, remaining: Budget, horizon: int) -> BudgetConstraint | None:
-    constraint = BudgetConstraint(topology, remaining)
-    if not constraint.restricts or constraint.leaves_room(horizon):
-        return None
-    return constraint
-
-
 def _answer(tree: Tree, options: Candidates, alpha: float, offset: float, seconds: float) -> Plan:
-    if tree.root is None:
-        msg = "a tree without an expanded root has no answer"
-        raise ValueError(msg)
+    assert tree.root is not None, "only an expanded root has values of its candidates"
     q_lower, q_upper = tree.root.q_lower[0], tree.root.q_upper[0]
     # Ties go to the largest upper bound, then to the first candidate.
     largest = np.where(ties(q_lower, floor=NAT), q_upper, -np.inf)
@@ -299,17 +289,11 @@ def _preview(root: StateBlock, best: int) -> tuple[int, ...]:
     """Return the chosen place, and the places that follow if every branch is the middle one."""
     waypoints: list[int] = []
     found: tuple[StateBlock, int] | None = (root, 0)
-    choice = best
-    while found is not None:
+    while found is not None and len((sequence := found[0].sequence).candidates):
         block, row = found
-        sequence = block.sequence
+        choice = int(first_best(block.q_lower[row], floor=NAT)) if waypoints else best
         waypoints.append(int(sequence.locations[sequence.candidates[choice]]))
-        found = None
-        if block.successors is not None:
-            found = block.child(row, choice, block.branch_lower.shape[2] // 2)
-        if found is None or not len(found[0].sequence.candidates):
-            break
-        choice = int(first_best(found[0].q_lower[found[1]], floor=NAT))
+        found = block.child(row, choice, block.branch_lower.shape[2] // 2)
     return tuple(waypoints)
 
 

@@ -84,17 +84,11 @@ class Tree:
     def expand(self, parent: StateBlock, a: int, row: IntArray, i: IntArray) -> StateBlock:
         """Expand one branch at candidate `a` for each of r states in the block `parent`.
 
-        `row` (r,) are the indices of the states, and `i` (r,) are the indices of the branches.
-
-        Call `back_up` afterwards to update the bounds of all states on the path to the root.
-
-        Raises:
-            ValueError: a block at the last stage has no branches.
+        `row` (r,) are the indices of the states, and `i` (r,) are the indices of the branches. Call
+        `back_up` afterwards to update the bounds of all states on the path to the root.
         """
-        if parent.successors is None:
-            msg = "a block at the last stage has no branches"
-            raise ValueError(msg)
         sequence, found = parent.sequence, parent.successors
+        assert found is not None, "a block at the last stage has no branches"
         child = sequence.child(a)
         kept = sequence.kept[a]
         mean = parent.mean[row]
