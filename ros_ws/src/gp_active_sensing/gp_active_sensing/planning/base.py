@@ -39,7 +39,6 @@ class Policy(Protocol):
             request: belief, map, remaining budget and limit.
             state: state that the previous call returned; None at the first call.
         """
-        ...
 
 
 @dataclass(frozen=True)
@@ -83,18 +82,17 @@ def candidates(request: PlanRequest) -> Candidates:
     topology, at, remaining = request.topology, request.at, request.remaining
     observed = request.belief.observed.copy()
     observed[list(request.pending)] = True
-    nothing = np.empty(0, dtype=np.int64)
+    constraint, drives = BudgetConstraint(topology, remaining), []
     if remaining.readings is not None and remaining.readings <= 0:
-        return Candidates(nothing, (), observed, READINGS_SPENT)
-    constraint = BudgetConstraint(topology, remaining)
-    drives = constraint.drives(at, observed, request.unavailable)
-    if drives:
-        locations = np.array([drive.place for drive in drives], dtype=np.int64)
-        return Candidates(locations, tuple(drive.route for drive in drives), observed)
-    if topology.candidates(at, observed, request.unavailable).size:
-        return Candidates(nothing, (), observed, constraint.why_none())
-    reason = "every reachable place is observed, on its way to be, or set aside"
-    return Candidates(nothing, (), observed, reason)
+        reason = READINGS_SPENT
+    elif drives := constraint.drives(at, observed, request.unavailable):
+        reason = ""
+    elif topology.candidates(at, observed, request.unavailable).size:
+        reason = constraint.why_none()
+    else:
+        reason = "every reachable place is observed, on its way to be, or set aside"
+    locations = np.array([drive.place for drive in drives], dtype=np.int64)
+    return Candidates(locations, tuple(drive.route for drive in drives), observed, reason)
 
 
 def no_plan(reason: str) -> Plan:
@@ -159,7 +157,6 @@ class ExplainingPolicy(Protocol):
     @staticmethod
     def explain(plan: Plan, names: Sequence[str]) -> str:
         """Return a sentence that explains a plan; `names` (n,) are the names of the places."""
-        ...
 
 
 SEVERAL = ("integrated_variance", "lawnmower", "max_entropy", "spread", "tour")

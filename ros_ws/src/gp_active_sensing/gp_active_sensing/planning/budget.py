@@ -6,7 +6,7 @@ import logging
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -82,9 +82,7 @@ class BudgetConstraint:
     def restricts(self) -> bool:
         """True if a drive may be forbidden although readings are left."""
         budget = self.budget
-        if budget.metres is not None or budget.seconds is not None:
-            return True
-        if self.topology.reach > 0.0:
+        if budget.metres is not None or budget.seconds is not None or self.topology.reach > 0.0:
             return True
         return any(not np.isfinite(ways.seconds).all() for ways in self.ways_home)
 
@@ -177,16 +175,11 @@ class BudgetConstraint:
 def least_of(one: Budget, other: Budget) -> Budget:
     """Return a budget with the smaller limit of each kind. Both budgets have the same end place."""
 
-    def least(a: float | None, b: float | None) -> float | None:
-        return a if b is None else b if a is None else min(a, b)
+    def least(limit: str) -> Any:
+        limits = (getattr(one, limit), getattr(other, limit))
+        return min((x for x in limits if x is not None), default=None)
 
-    readings = least(one.readings, other.readings)
-    return Budget(
-        None if readings is None else int(readings),
-        least(one.metres, other.metres),
-        least(one.seconds, other.seconds),
-        other.end,
-    )
+    return Budget(least("readings"), least("metres"), least("seconds"), other.end)
 
 
 def in_metres(budget: Budget, speed: float | None) -> Budget:
@@ -313,17 +306,18 @@ def reachable_goals(request: PlanRequest) -> ReachableGoals:
     by = "metres" if remaining.metres is not None and remaining.seconds is None else "seconds"
     constraint = BudgetConstraint(topology, remaining)
     ways = topology.ways_from(request.at, by)
-    if remaining.readings is not None and remaining.readings <= 0:
-        return _nothing(ways, READINGS_SPENT)
     closed = np.zeros(topology.n, dtype=np.bool_)
     closed[list(request.pending)] = True
     closed[list(request.unavailable)] = True
     reads = ways.reads(~(belief.observed | closed)) + belief.observed
     open_ = np.isfinite(ways.seconds) & ~closed
-    goals = np.flatnonzero(open_ & allowed(constraint, ways, reads))
-    if not goals.size:
-        return _nothing(ways, constraint.why_none() if open_.any() else NOTHING_IN_REACH)
-    return ReachableGoals(goals, ways.metres[goals], ways.seconds[goals], reads[goals], ways)
+    goals, reason = np.flatnonzero(open_ & allowed(constraint, ways, reads)), ""
+    if remaining.readings is not None and remaining.readings <= 0:
+        goals, reason = goals[:0], READINGS_SPENT
+    elif not goals.size:
+        reason = constraint.why_none() if open_.any() else NOTHING_IN_REACH
+    metres, seconds = ways.metres[goals], ways.seconds[goals]
+    return ReachableGoals(goals, metres, seconds, reads[goals], ways, reason)
 
 
 def allowed(constraint: BudgetConstraint, ways: WaysFrom, reads: IntArray) -> BoolArray:
@@ -348,8 +342,3 @@ def _within(budget: Budget, metres: FloatArray, seconds: FloatArray) -> BoolArra
     if budget.seconds is not None:
         fits &= seconds <= budget.seconds + _TOLERANCE
     return fits
-
-
-def _nothing(ways: WaysFrom, reason: str) -> ReachableGoals:
-    nothing, empty = np.empty(0, dtype=np.int64), np.empty(0)
-    return ReachableGoals(nothing, empty, empty, nothing, ways, reason)

@@ -16,6 +16,8 @@ import numpy as np
 from gp_active_sensing.types import FloatArray, IntArray
 from gp_active_sensing.util.ties import first_best
 
+EXACT = 500
+"""Largest number of items from which `draw_kdpp` draws exactly."""
 _REFRESH = 64
 """Number of exchanges after which the Markov chain recomputes its matrices."""
 
@@ -110,6 +112,12 @@ def greedy_kdpp(entries: Entries, diagonal: FloatArray, k: int) -> IntArray:
         residual -= rows[j] ** 2
         residual[chosen[: j + 1]] = -np.inf
     return chosen
+
+
+def draw_kdpp(entries: Entries, diagonal: FloatArray, k: int, rng: np.random.Generator) -> IntArray:
+    """Draw k items by `sample_kdpp`, or by `sample_kdpp_mcmc` if there are more than `EXACT`."""
+    sample = sample_kdpp if diagonal.size <= EXACT else sample_kdpp_mcmc
+    return sample(entries, diagonal, k, rng)
 
 
 def sample_kdpp(

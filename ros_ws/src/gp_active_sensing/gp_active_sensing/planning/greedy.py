@@ -26,13 +26,12 @@ from gp_active_sensing.planning.request import PlanRequest
 from gp_active_sensing.types import FloatArray, IntArray, Plan
 from gp_active_sensing.util.ties import NAT, first_best
 
-_LOOK_AHEAD = "is removed; take policy tour for a whole route, or bal for some readings ahead"
 _NEGLIGIBLE = 1e-9
 """Weight below which a hyperparameter candidate λ is ignored in averages."""
 _FLOOR = 1e-9
 """Lower limit of the noise variance in a matrix inverse, as a fraction of the prior variance."""
 _BATCH = 8.0
-"""Time per operation in many small matrix inverses, as a multiple of that in a large one."""
+"""Ratio of the time per operation of many small matrix inverses to that of one large inverse."""
 _NUMBERS = 2_000_000
 """Largest number of entries of a temporary array."""
 _MANY = 10_000
@@ -70,22 +69,20 @@ def thaw(frozen: dict[str, Any], belief: Belief) -> FloatArray:
         kept = np.zeros((len(weights), slopes.shape[1]))
     then = np.hstack([np.log(frozen["candidates"]), kept])
     now = np.hstack([np.log(_candidates(belief)), slopes])
-    if then.shape == now.shape and np.array_equal(then, now):
+    if np.array_equal(then, now):
         return weights
     apart = np.square(then[:, None] - now[None]).sum(axis=2)
     if "kernels" in frozen:
         apart[np.array(frozen["kernels"])[:, None] != np.array(_kernels(belief))] = np.inf
-    nearest = apart.argmin(axis=1)
-    moved = np.bincount(nearest, weights=weights, minlength=len(now))
+    moved = np.bincount(apart.argmin(axis=1), weights=weights, minlength=len(now))
     return np.asarray(moved, dtype=np.float64)
 
 
 def _candidates(belief: Belief) -> FloatArray:
     """Return the candidates' parameters (L, …), not multiplied by the field's estimated scale."""
     candidates = belief.covariance.hyperparameters
-    scales = length_scales_of(candidates)
-    rest = [[h.signal_std, h.noise_std] for h in candidates]
-    columns = [scales, np.array(rest)]
+    rest = np.array([[h.signal_std, h.noise_std] for h in candidates])
+    columns = [length_scales_of(candidates), rest]
     attributes = any(h.attribute_std for h in candidates)
     if attributes or any(h.place_std for h in candidates):
         columns.append(np.array([[h.variance] for h in candidates]))
@@ -247,8 +244,7 @@ class _ReadingVariances:
         self.live = np.flatnonzero(weights > _NEGLIGIBLE)
         self.weights = weights[self.live] / weights[self.live].sum()
         self._covariance = belief.covariance
-        basis = belief.mean.basis * belief.mean.std
-        self._basis = basis
+        self._basis = belief.mean.basis * belief.mean.std
         # If the scale of the field is unknown, the factor is its estimate.
         signal = np.array([h.signal_std for h in belief.hyperparameters])
         unscaled = np.array([h.signal_std for h in belief.covariance.hyperparameters])
@@ -322,10 +318,10 @@ class IntegratedVariance:
     """
 
     several: ClassVar[bool] = True
-    REMOVED: ClassVar[Mapping[str, str]] = {
-        "horizon": _LOOK_AHEAD,
-        "beam": _LOOK_AHEAD,
-    }
+    REMOVED: ClassVar[Mapping[str, str]] = dict.fromkeys(
+        ("horizon", "beam"),
+        "is removed; take policy tour for a whole route, or bal for some readings ahead",
+    )
     candidates: ClassVar[int] = 8
     """Largest number of hyperparameter candidates that are used; see `representatives`."""
 
@@ -336,24 +332,17 @@ class IntegratedVariance:
         options = candidates(request)
         if options.reason:
             return no_plan(options.reason), state
-        first, most = options.locations, self.candidates
-        others, weight = request.others, request.weight
+        common: dict[str, Any] = {
+            "candidates": self.candidates,
+            "others": request.others,
+            "weight": request.weight,
+        }
         if any(unread(each, pending).size for each in request.beliefs):
-            field = map_error_of(
-                belief,
-                topology,
-                first,
-                pending=pending,
-                candidates=most,
-                others=others,
-                weight=weight,
-            )
-            values = field.weights @ field.gains()
+            field = map_error_of(belief, topology, options.locations, pending=pending, **common)
+            weights, gains = field.weights, field.gains()
         else:
-            weights, gains = map_error_gains(
-                belief, topology, first, candidates=most, others=others, weight=weight
-            )
-            values = weights @ gains
+            weights, gains = map_error_gains(belief, topology, options.locations, **common)
+        values = weights @ gains
         seconds = request.clock() - started
         return options.valued_plan(int(first_best(values)), values, seconds=seconds), state
 

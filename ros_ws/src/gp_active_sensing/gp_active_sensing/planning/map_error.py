@@ -50,12 +50,11 @@ _MANY = 2000
 """Largest number of places that represent the map in `map_error_gains`."""
 _NUMBERS = 4_000_000
 """Largest number of entries of a temporary array."""
-_ROUNDING = 1e-12
-"""Lower limit of the noise variance in a matrix inverse, as a fraction of the largest variance."""
 _NO_VARIANCE = 1e-300
 """Variance below which a reading has no information."""
 _KNOWN = 1e-12
-"""Variance below which a place counts as known, as a fraction of the largest variance."""
+"""Variance below which a place counts as known, as a fraction of the largest variance. It is also
+the lower limit of the noise variance in a matrix inverse."""
 _WORTHWHILE = 1e-9
 """Relative improvement below which an exchange of places counts as a rounding error."""
 _FEW = 48
@@ -195,7 +194,7 @@ class MapVariance:
         k = len(which)
         block = C[:, which[:, None], which].copy()
         largest = np.diagonal(block, axis1=1, axis2=2).max(axis=1)
-        least = np.maximum(_ROUNDING * largest, _NO_VARIANCE)
+        least = np.maximum(_KNOWN * largest, _NO_VARIANCE)
         block[:, np.arange(k), np.arange(k)] += np.maximum(self.noise, least)[:, None]
         gain = np.swapaxes(np.linalg.solve(block, C[:, which, :]), 1, 2)  # (L, m, k)
         side = gain @ S[:, which, :]
@@ -285,34 +284,18 @@ def map_error_of(
     targets = targets_of(topology) if targets is None else targets
     if not others:
         return _map_error(belief, places, pending, candidates, targets)[0]
-    several = _weighed(belief, weight, others)
-    found: list[MapVariance] = []
+    found: list[tuple[FloatArray, ...]] = []
     parts: list[Part] = []
     end = 0
-    for q, share in several:
+    for q, share in _weighed(belief, weight, others):
         field, which = _map_error(q.belief, places, pending, candidates, targets)
         unit = _variance_of(q.belief, targets, which, field.weights)
         begin, end = end, end + len(which)
         parts.append(Part(slice(begin, end), unit, q.sampled))
-        found.append(
-            MapVariance(
-                places,
-                share * field.weights,
-                field.noise / unit,
-                field.covariance / unit,
-                field.shared / unit**2,
-                field.total / unit,
-            )
-        )
-    return MapVariance(
-        places,
-        np.concatenate([field.weights for field in found]),
-        np.concatenate([field.noise for field in found]),
-        np.concatenate([field.covariance for field in found]),
-        np.concatenate([field.shared for field in found]),
-        np.concatenate([field.total for field in found]),
-        tuple(parts),
-    )
+        noise, covariance, total = (a / unit for a in (field.noise, field.covariance, field.total))
+        found.append((share * field.weights, noise, covariance, field.shared / unit**2, total))
+    weights, noise, covariance, shared, total = map(np.concatenate, zip(*found, strict=True))
+    return MapVariance(places, weights, noise, covariance, shared, total, tuple(parts))
 
 
 def _weighed(
@@ -419,17 +402,15 @@ def _gains(
     for start in range(0, len(places), step):
         part = places[start : start + step]
         cross = belief.between(part, targets.places, which)
-        _, variance = belief.marginals(part)
-        variance = variance[which]
+        variance = belief.marginals(part)[1][which]
         alone = np.where(belief.visited[part], 0.0, own[:, None])
         at, to = np.nonzero(part[:, None] == targets.places)
         cross[:, at, to] -= alone[:, at]
         shared = np.square(cross) @ targets.weights
         smooth = np.maximum(variance - alone, 0.0)
         shared += targets.own[part] * alone * (2.0 * smooth + alone)
-        gains[:, start : start + step] = shared / np.maximum(
-            variance + noise[:, None], _NO_VARIANCE
-        )
+        spread = np.maximum(variance + noise[:, None], _NO_VARIANCE)
+        gains[:, start : start + step] = shared / spread
     return weights, gains, which
 
 
@@ -465,12 +446,8 @@ def _shared(
 def _own_variance(belief: Belief, which: IntArray) -> FloatArray:
     """Return the part (L',) of a place's variance that is independent of all other places."""
     candidates = belief.hyperparameters
-    return np.array(
-        [
-            h.variance if h.kernel == NONE else h.place_std**2
-            for h in (candidates[i] for i in which.tolist())
-        ]
-    )
+    chosen = [candidates[i] for i in which.tolist()]
+    return np.array([h.variance if h.kernel == NONE else h.place_std**2 for h in chosen])
 
 
 def greedy_design(field: MapVariance, count: int) -> IntArray:

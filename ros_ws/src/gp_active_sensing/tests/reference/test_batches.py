@@ -142,14 +142,14 @@ def test_dpp_max_is_algorithm_2_with_t_counting_rounds(name: str, seed: int) -> 
 @for_each("seed", range(3))
 def test_dpp_sample_draws_from_that_region_and_kernel(seed: int, monkeypatch) -> None:  # type: ignore[no-untyped-def]
     seen: list[tuple[np.ndarray, np.ndarray]] = []
-    plain = dpp_batch.sample_kdpp
+    plain = dpp_batch.draw_kdpp
 
     def spy(entries, diagonal, size, rng):  # type: ignore[no-untyped-def]
         every = np.arange(diagonal.size)
         seen.append((diagonal.copy(), entries(every, every)))
         return plain(entries, diagonal, size, rng)
 
-    monkeypatch.setattr(dpp_batch, "sample_kdpp", spy)
+    monkeypatch.setattr(dpp_batch, "draw_kdpp", spy)
     rounds = Rounds(seed, "ucb_dpp_sample", scale=SCALE, delta=DELTA)
     for t in range(1, ROUNDS + 1):
         first, region, K = algorithm2(rounds.direct, t, est=False)

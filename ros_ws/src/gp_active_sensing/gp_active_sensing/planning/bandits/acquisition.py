@@ -28,17 +28,11 @@ _CERTAIN = 7.5
 _TOLERANCE = 1e-8
 """Largest error of the integral, as a fraction of the length of the integration range."""
 _INTERVALS = 16
-_PANELS = 2
-_NARROWEST = 1e-13
 _CHUNK = 1_000_000
 """Largest number of entries of a temporary array."""
 _RARE = 1e-9
 """If the probability that the field exceeds a level somewhere is below this number, the field is
 assumed to exceed the level at one place at most."""
-_LARGE = 0.5
-"""ESTa fits a Gaussian tail at a level that the field exceeds with at most this probability."""
-_DEVIATIONS = 3.0
-"""Number of standard deviations that are added to the mean to rank places before a draw."""
 _JITTER = 1e-8
 """Number that is added to each eigenvalue of a covariance, as a fraction of the variance."""
 
@@ -173,7 +167,7 @@ def est_a(mean: FloatArray, std: FloatArray, best: float | None) -> float:
     start = top if best is None else best
     step = float(std.max())
     at_step = log_exceedance(start + step, mean, std)
-    while at_step > math.log(_LARGE):
+    while at_step > math.log(0.5):
         step *= 2.0
         at_step = log_exceedance(start + step, mean, std)
     spread = step / math.sqrt(-2.0 * at_step)
@@ -212,8 +206,8 @@ def est_n(mean: FloatArray, std: FloatArray, best: float | None) -> float:
 def _integral(mean: FloatArray, std: FloatArray, start: float, stop: float) -> float:
     nodes = -np.cos(np.pi * np.arange(_INTERVALS + 1) / _INTERVALS)
     # Intervals near the spacing of floats are not halved.
-    narrowest = max(_NARROWEST * (stop - start), 4.0 * float(np.spacing(max(-start, stop, 0.0))))
-    edges = np.linspace(start, stop, _PANELS + 1)
+    narrowest = max(1e-13 * (stop - start), 4.0 * float(np.spacing(max(-start, stop, 0.0))))
+    edges = np.linspace(start, stop, 3)
     low, high = edges[:-1], edges[1:]
     total = 0.0
     while low.size:
@@ -305,11 +299,9 @@ class Thompson(Bandit):
         """Return the drawn values; places without a draw get the smallest drawn value."""
         kept = np.arange(view.locations.size)
         if kept.size > self.joint:
-            highest = by_size(view.mean + _DEVIATIONS * view.std)
-            kept = np.sort(highest[: self.joint])
-        draw = self.sign * belief.transform.inverse(
-            posterior_draw(belief, view.locations[kept], rng)
-        )
+            kept = np.sort(by_size(view.mean + 3.0 * view.std)[: self.joint])
+        drawn = posterior_draw(belief, view.locations[kept], rng)
+        draw = self.sign * belief.transform.inverse(drawn)
         values = np.full(view.locations.size, float(draw.min()))
         values[kept] = draw
         return values
@@ -323,14 +315,13 @@ def posterior_draw(belief: Belief, locations: IntArray, rng: np.random.Generator
     covariance = scales * belief.covariance.only([which]).between(locations, locations)[0]
     covariance += slopes.T @ slopes - known.T @ known
     scale = float(covariance.diagonal().max())
-    draw = mean
     if scale <= 0.0:
-        return np.asarray(draw)
-    # The symmetric root gives nearly the same draw on every processor. A Cholesky factor does not,
-    # if places are nearly equal. Rounding errors may make eigenvalues slightly negative.
+        return np.asarray(mean)
+    # For nearly equal places, a Cholesky factor would give different draws on different processors.
+    # The symmetric root does not. Rounding errors may make eigenvalues slightly negative.
     values, vectors = np.linalg.eigh(covariance)
     lengths = np.sqrt(np.maximum(values, 0.0) + _JITTER * scale)
-    return np.asarray(draw + vectors @ (lengths * (vectors.T @ white)))
+    return np.asarray(mean + vectors @ (lengths * (vectors.T @ white)))
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ import numpy as np
 
 from gp_active_sensing.belief import Belief
 from gp_active_sensing.planning.bandits.batch import Batch, ByEstimate, BySchedule, Start
-from gp_active_sensing.planning.dpp import greedy_kdpp, sample_kdpp, sample_kdpp_mcmc
+from gp_active_sensing.planning.dpp import draw_kdpp, greedy_kdpp
 from gp_active_sensing.types import BoolArray, FloatArray, IntArray
 from gp_active_sensing.util.ties import by_size, first_best
 
@@ -108,7 +108,7 @@ class RegionKernel:
         self._less /= math.sqrt(noise)
         self._more /= math.sqrt(noise)
         # Variances of the field are not negative, so the diagonal of L is at least one.
-        self._diagonal: FloatArray = 1.0 + np.maximum(variance, 0.0) / noise
+        self.diagonal: FloatArray = 1.0 + np.maximum(variance, 0.0) / noise
         if members:
             self._condition(len(members))
 
@@ -121,12 +121,7 @@ class RegionKernel:
         self.places = self.places[count:]
         self._less = np.hstack([self._less[count:], E])
         self._more = self._more[count:]
-        self._diagonal = np.maximum(self._diagonal[count:] - (E**2).sum(axis=1), 1.0)
-
-    @property
-    def diagonal(self) -> FloatArray:
-        """Diagonal (m,) of the kernel."""
-        return self._diagonal
+        self.diagonal = np.maximum(self.diagonal[count:] - (E**2).sum(axis=1), 1.0)
 
     def entries(self, rows: IntArray, columns: IntArray) -> FloatArray:
         """Return the entries of the kernel at the indices `rows` (r,) and `columns` (c,)."""
@@ -210,18 +205,9 @@ class EstDppMax(ByEstimate, DppMax):
 class DppSample(Dpp):
     """Base class of policies that draw the further members S with ``Pr(S) ∝ det L_S``."""
 
-    exact_up_to: ClassVar[int] = 500
-    """Number of places up to which the draw is exact. If there are more, a Markov chain draws the
-    members."""
-    epsilon: ClassVar[float] = 0.01
-    """Largest total variation distance of the Markov chain's draws from exact draws."""
-
     def explore(self, kernel: RegionKernel, size: int, rng: np.random.Generator) -> IntArray:
         """Draw `size` members of the batch, as indices into ``kernel.places``."""
-        entries, diagonal = kernel.entries, kernel.diagonal
-        if diagonal.size <= self.exact_up_to:
-            return sample_kdpp(entries, diagonal, size, rng)
-        return sample_kdpp_mcmc(entries, diagonal, size, rng, epsilon=self.epsilon)
+        return draw_kdpp(kernel.entries, kernel.diagonal, size, rng)
 
 
 @dataclass(frozen=True)

@@ -104,22 +104,19 @@ class Schedule:
     )
 
     def __post_init__(self) -> None:
-        beside = getattr(super(), "__post_init__", None)  # checks of the other base class
-        if beside is not None:
-            beside()
         missing = [key for key in _COMPACT if getattr(self, key) is None]
-        problems = []
-        if self.schedule == "compact" and missing:
-            problems.append(f"{missing[0]}: is needed for schedule: compact (with {_COMPACT})")
+        problem = ""
         if self.schedule == "rkhs" and self.norm is None:
-            problems.append("norm: is needed for schedule: rkhs")
-        if not problems and self.schedule == "compact":
+            problem = "norm: is needed for schedule: rkhs"
+        elif self.schedule == "compact" and missing:
+            problem = f"{missing[0]}: is needed for schedule: compact (with {_COMPACT})"
+        elif self.schedule == "compact":
             try:
                 self._compact(1)
             except ValueError as error:
-                problems.append(f"a: {error}")
-        if problems:
-            raise ConfigError(problems)
+                problem = f"a: {error}"
+        if problem:
+            raise ConfigError(problem)
 
     def width(self, stage: int, size: int, belief: Belief) -> float:
         """Return ``√(β_t / scale)`` [standard deviations]; 0 if β_t is negative.
@@ -157,23 +154,11 @@ class GpUcb(Schedule, Bandit):
         return view.mean + self.width(view.stage, view.size, belief) * view.std
 
 
-def constant(variance: float, noise_variance: float, factor: float = 8.0) -> float:
-    """Return the constant ``C₁ = 8 v / log(1 + v/σ²)`` of the regret bound.
-
-    This is the constant of [Srinivas2010, Theorem 1 and Lemma 5.4] for any v = max k(x, x).
-
-    Args:
-        variance: v, the largest prior variance.
-        noise_variance: variance σ² of the noise.
-        factor: 8 for GP-UCB, 36 for batches [Kathuria2016], 2 for EST.
-    """
-    return factor * variance / math.log1p(variance / noise_variance)
-
-
 def regret_bound(policy: Policy, belief: Belief, readings: int) -> float | None:
     """Return an upper bound on the cumulative regret of T = `readings` decisions; None = unknown.
 
     The bound is ``√(C₁ T β_T γ_T)``, plus 2 for ``schedule: compact``. [Srinivas2010, Theorems 1-3]
+    Here ``C₁ = 8 v / log(1 + v/σ²)``, with the largest prior variance v = max k(x, x).
 
     The bound is known for `GpUcb` with ``scale`` ≤ 1, one probe, and a schedule that is not
     constant. The belief must have one hyperparameter candidate, a known variance scale, and no
@@ -188,7 +173,8 @@ def regret_bound(policy: Policy, belief: Belief, readings: int) -> float | None:
         return None
     (gains,) = prior_gains(belief).values()
     beta = policy.unscaled(readings, belief.n, belief) / policy.scale
-    c1 = constant(gains.largest_variance, gains.noise_variance)
+    v = gains.largest_variance
+    c1 = 8.0 * v / math.log1p(v / gains.noise_variance)
     extra = 2.0 if policy.schedule == "compact" else 0.0
     gain = largest_gain(belief, readings)
     return math.sqrt(c1 * readings * max(beta, 0.0) * gain) + extra

@@ -6,7 +6,6 @@ import math
 from abc import abstractmethod
 from collections.abc import Collection
 from dataclasses import dataclass
-from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -17,15 +16,10 @@ from gp_active_sensing.config import param
 from gp_active_sensing.planning.bandits.base import Bandit, View, stage_of
 from gp_active_sensing.planning.bandits.gp_ucb import GpUcb
 from gp_active_sensing.planning.base import PolicyState
-from gp_active_sensing.planning.dpp import sample_kdpp, sample_kdpp_mcmc
+from gp_active_sensing.planning.dpp import draw_kdpp
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import FloatArray, IntArray
 
-_EXACT = 500
-"""Number of places up to which the draw is exact. If there are more, a Markov chain draws the
-places."""
-_EPSILON = 0.01
-"""Largest total variation distance of the Markov chain's draws from exact draws."""
 _JITTER = 1e-6
 """Number that is added to the diagonal of a correlation matrix."""
 
@@ -173,26 +167,17 @@ def spread_places(
     """
     if number >= len(places):
         return np.sort(places)
-    weights = belief.weights
-    used = weights > 1e-9
-    average = np.where(used, weights, 0.0)
+    average = np.where(belief.weights > 1e-9, belief.weights, 0.0)
     variance = average @ belief.covariance.variance(places)
     scale = 1.0 / float(variance.max())
-    entries = partial(_entries, belief, places, average * scale)
-    diagonal = variance * scale + _JITTER
-    if len(places) <= _EXACT:
-        drawn = sample_kdpp(entries, diagonal, number, rng)
-    else:
-        drawn = sample_kdpp_mcmc(entries, diagonal, number, rng, epsilon=_EPSILON)
-    return np.asarray(places[drawn])
+    weights = average * scale
 
+    def entries(rows: IntArray, columns: IntArray) -> FloatArray:
+        covariance = belief.covariance.between(places[rows], places[columns])
+        same = np.equal.outer(rows, columns)
+        return np.asarray(np.einsum("l,lrc->rc", weights, covariance) + _JITTER * same)
 
-def _entries(
-    belief: Belief, places: IntArray, weights: FloatArray, rows: IntArray, columns: IntArray
-) -> FloatArray:
-    covariance = belief.covariance.between(places[rows], places[columns])
-    same = np.equal.outer(rows, columns)
-    return np.asarray(np.einsum("l,lrc->rc", weights, covariance) + _JITTER * same)
+    return np.asarray(places[draw_kdpp(entries, variance * scale + _JITTER, number, rng)])
 
 
 def sparq_beta(information: float, delta: float, norm: float) -> float:

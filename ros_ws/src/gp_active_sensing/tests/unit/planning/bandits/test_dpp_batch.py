@@ -5,12 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gp_active_sensing.planning.bandits.dpp_batch import (
-    DppSample,
-    RegionKernel,
-    region_of,
-    relevance_region,
-)
+from gp_active_sensing.planning import dpp
+from gp_active_sensing.planning.bandits.dpp_batch import RegionKernel, region_of, relevance_region
 from tests.cases import for_each
 from tests.requesting import asked
 from tests.unit.planning.bandits.worlds import batch, believe, scattered, start_of
@@ -100,7 +96,7 @@ def test_the_chain_stands_in_for_the_exact_draw_beyond_the_limit(
     size = int(relevance_region(mean, std, widths[1], floor).sum()) - 1
     draws = []
     for limit in (0, size - 1, size):
-        monkeypatch.setattr(DppSample, "exact_up_to", limit)
+        monkeypatch.setattr(dpp, "EXACT", limit)
         draws.append(batch("ucb_dpp_sample").choose(start, 5, np.random.default_rng(1)))
     assert draws[0] == draws[1] != draws[2]
 
@@ -109,7 +105,7 @@ def test_a_field_without_noise_has_sets_with_a_determinant(monkeypatch: pytest.M
     topology = scattered(30)
     belief = believe(topology, 3, noise_std=(1e-9,), length_scales=(100.0,))
     for limit in (0, 500):
-        monkeypatch.setattr(DppSample, "exact_up_to", limit)
+        monkeypatch.setattr(dpp, "EXACT", limit)
         policy = batch("ucb_dpp_sample")
         start = start_of(policy, belief, topology)
         assert len(set(policy.choose(start, 6, np.random.default_rng(0)))) == 6
