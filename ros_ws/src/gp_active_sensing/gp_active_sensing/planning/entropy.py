@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -39,6 +38,8 @@ _GROWING = (24, 32, 48, 64, 96, 128)
 """Possible numbers of integration steps after the substitution ``z = c sinh(u)``."""
 _OFFSETS = np.array([-6.5, -3.0, 0.0, 3.0, 6.5])
 """Limits of the integration intervals around a mean [standard deviations of the component]."""
+_POINTS, _WEIGHTS = np.polynomial.legendre.leggauss(5)
+"""Points and weights of the 5-point Gauss-Legendre rule on [-1, 1]."""
 _IN_CACHE = 1 << 15
 """Largest number of densities that are computed at once and fit into the processor's cache."""
 
@@ -88,12 +89,6 @@ def reported_offset(noise_variance: FloatArray, readings: int) -> float:
     if np.ptp(noise_variance) > 1e-12 * noise_variance.max():
         return 0.0
     return readings * float(noise_entropy(noise_variance)[0])
-
-
-@lru_cache(maxsize=1)
-def _legendre() -> tuple[FloatArray, FloatArray]:
-    x, w = np.polynomial.legendre.leggauss(5)
-    return x, w
 
 
 class Bracket(NamedTuple):
@@ -358,11 +353,10 @@ def _growing_steps(
 
 def _panels(b: FloatArray, m: FloatArray, std: FloatArray) -> FloatArray:
     """Return ``-∫ p log p`` of K mixtures (K, L) by Gauss-Legendre quadrature on intervals."""
-    x, w = _legendre()
     edges = np.sort((m[:, :, None] + std[:, :, None] * _OFFSETS).reshape(len(m), -1), axis=1)
     half = 0.5 * np.diff(edges, axis=1)
     centre = 0.5 * (edges[:, 1:] + edges[:, :-1])
-    z = (centre[:, :, None] + half[:, :, None] * x).reshape(len(m), -1)
+    z = (centre[:, :, None] + half[:, :, None] * _POINTS).reshape(len(m), -1)
     p = _density(z, b, m, std)
-    area = (half[:, :, None] * w).reshape(len(m), -1)
+    area = (half[:, :, None] * _WEIGHTS).reshape(len(m), -1)
     return np.asarray(-(area * xlogx(p)).sum(axis=1))

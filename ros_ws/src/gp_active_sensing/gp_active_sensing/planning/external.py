@@ -26,7 +26,7 @@ from gp_active_sensing.planning.base import Candidates, PolicyState, candidates,
 from gp_active_sensing.planning.external_process import PlannerProgram, ProgramError, line_of
 from gp_active_sensing.planning.request import PlanRequest
 from gp_active_sensing.topology.base import Topology
-from gp_active_sensing.types import Plan, PlanLimit
+from gp_active_sensing.types import Plan
 from gp_active_sensing.util.ties import first_best
 
 PROTOCOL = 1
@@ -40,7 +40,7 @@ _RUNNING: dict[tuple[int, int], PlannerProcess] = {}
 _LOCK = threading.Lock()
 _UNLIMITED = 60.0
 """Longest wait for an answer if neither the policy nor the decision has a limit [s]."""
-_RULE = "the least certain candidate is taken instead"
+logger = logging.getLogger(__name__)
 
 
 def map_text(topology: Topology) -> dict[str, Any]:
@@ -171,9 +171,6 @@ def _place(word: Any, topology: Topology) -> int:
 
 def _wrong(what: str, value: Any) -> str:
     return f"gave {what}: {value!r:.{_ANSWER_SHOWN}}"
-
-
-logger = logging.getLogger(__name__)
 
 
 @dataclass
@@ -337,13 +334,15 @@ class External:
 
         reason, late = "", False
         try:
-            seconds = self._seconds(request.limit)
-            found = running_of(self).ask(self, topology, question, seconds)
+            limits = [s for s in (self.timeout, request.limit.seconds) if s is not None]
+            longest = min(limits, default=_UNLIMITED)
+            found = running_of(self).ask(self, topology, question, longest)
             answer = understood(found, options, topology)
         except (ProgramError, ValueError, OSError) as error:  # ValueError: not valid in JSON
             late = isinstance(error, ProgramError) and error.late
             failed += 1
-            reason = f"the program {self._shown} {error}; {_RULE}"
+            program = f"{shlex.join(os.path.basename(word) or word for word in self.command):.80}"
+            reason = f"the program {program} {error}; the least certain candidate is taken instead"
             logger.warning(
                 "decision %d: %s (%d of %d decisions so far)", asked, reason, failed, asked + 1
             )
@@ -362,11 +361,3 @@ class External:
             reason=reason,
         )
         return plan, {"asked": asked + 1, "failed": failed}
-
-    @property
-    def _shown(self) -> str:
-        return f"{shlex.join(os.path.basename(word) or word for word in self.command):.80}"
-
-    def _seconds(self, limit: PlanLimit) -> float:
-        given = [s for s in (self.timeout, limit.seconds) if s is not None]
-        return min(given, default=_UNLIMITED)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import logging
 import math
-from collections.abc import Collection
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -27,7 +26,7 @@ from gp_active_sensing.planning.independent_tests import (
 )
 from gp_active_sensing.planning.request import PlanRequest
 from gp_active_sensing.topology.base import Topology
-from gp_active_sensing.types import FloatArray, IntArray, Plan
+from gp_active_sensing.types import Plan
 from gp_active_sensing.util.ties import NAT, first_best
 
 logger = logging.getLogger(__name__)
@@ -140,26 +139,26 @@ class ExplicitExploration:
         options = candidates(request)
         if options.reason:
             return no_plan(options.reason), state
-        scales = LengthScales(belief)
-        if state is None:
+        scales, wanted = LengthScales(belief), set[int]()
+        if state is not None and "weights" in state:
+            kept = thaw(state, belief)
+        else:
             left = request.remaining.readings
             readings = None if left is None else int(self.share * left)
-            progress = _Progress(scales.values[0], scales.values[-1], readings)
-        elif "weights" not in state:
-            progress = _Progress.of(state)
-        if state is None or "weights" not in state:
+            begun = _Progress(scales.values[0], scales.values[-1], readings)
+            progress = begun if state is None else _Progress.of(state)
             done, progress, wanted = self._advance(belief, scales, options, set(pending), progress)
             kept = scales.between(progress.low, progress.high)
             state = freeze(belief, kept) if done else progress.to_state()
-            if wanted:
-                where = np.array(sorted(wanted))
-                metres = [options.routes[i].cost.metres for i in _indices(options, where)]
-                where = where[[int(np.argmin(metres))]]
-                return _answer(belief, kept, options, where, pending, clock() - started), state
-        else:
-            kept = thaw(state, belief)
-        plan = _answer(belief, kept, options, options.locations, pending, clock() - started)
-        return plan, state
+        if wanted:
+            indices = np.flatnonzero(np.isin(options.locations, list(wanted))).tolist()
+            nearest = min(indices, key=lambda i: options.routes[i].cost.metres)
+            options = Candidates(
+                options.locations[[nearest]], (options.routes[nearest],), options.observed
+            )
+        values = expected_entropy(belief, kept, options.locations, pending)
+        best = int(first_best(values, floor=NAT))
+        return options.valued_plan(best, values, seconds=clock() - started), state
 
     def _advance(
         self,
@@ -283,21 +282,3 @@ class ExplicitExploration:
             midpoint,
         )
         return dataclasses.replace(progress, low=kept[0], high=kept[-1], pairs=())
-
-
-def _indices(options: Candidates, where: IntArray) -> list[int]:
-    return [int(i) for i in np.searchsorted(options.locations, where)]
-
-
-def _answer(
-    belief: Belief,
-    weights: FloatArray,
-    options: Candidates,
-    where: IntArray,
-    pending: Collection[int],
-    seconds: float,
-) -> Plan:
-    values = expected_entropy(belief, weights, where, pending)
-    routes = tuple(options.routes[i] for i in _indices(options, where))
-    some = dataclasses.replace(options, locations=where, routes=routes)
-    return some.valued_plan(int(first_best(values, floor=NAT)), values, seconds=seconds)

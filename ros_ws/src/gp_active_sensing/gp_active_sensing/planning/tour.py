@@ -143,8 +143,7 @@ class Tour:
         share, sought = self._share(remaining, len(others) + len(request.waiting)), request.sought
         sorties = None if sought else request.sorties
         if sorties is not None:
-            whole = replace(sorties.whole, readings=share.readings)
-            sorties = replace(sorties, whole=whole)
+            sorties = replace(sorties, whole=replace(sorties.whole, readings=share.readings))
         driver = RouteDriver(request, reach, unread, share, error, group_of, sorties)
         room = _ComputingLimits(driver, request.limit, clock, started)
         new: Pass | None = None
@@ -194,10 +193,9 @@ class Tour:
 
     def _size(self, limit: PlanLimit) -> tuple[int, int]:
         # Time grows with the number of candidates and the square of the number of places.
-        if limit.seconds is None or limit.expansions == 0:
-            share = 0.0 if limit.expansions == 0 else 1.0
-        else:
-            share = min(1.0, limit.seconds / _BRIEF)
+        share = 1.0 if limit.seconds is None else min(1.0, limit.seconds / _BRIEF)
+        if limit.expansions == 0:
+            share = 0.0
         places = max(min(_FEWEST, self.places), int(math.sqrt(share) * self.places))
         return max(1, int(share * self.candidates)), places
 
@@ -219,17 +217,15 @@ class Tour:
         """
         mine = routes.mine(driver.at)
         last = driver.drive(driver.distances.corners(mine)) if mine else None
-        if last is not None and not last.reads:
-            last = None
+        last = last if last is not None and last.reads else None
         left, then = _remaining(driver), routes.renewed
         if last is not None and then is not None and _has_more(left, 1.0 - self.renew, then):
             return self._improved(driver, _LAST, last, room), then
+        if last is not None and room.late():
+            return [(_LAST, last)], then
         most = len(driver.field.places)
         if driver.budget.readings is not None:
             most = min(most, driver.budget.readings)
-        if last is not None and room.late():
-            return [(_LAST, last)], then
-        rows: list[FeasibleRoute] = []
         designs: list[FeasibleRoute] = []
         if room.brief():
             designs = design_routes(driver, most, room.for_larger(), _FIRST)
@@ -325,8 +321,7 @@ class _Routes:
             return cls({}, None, frozenset(pending))
         routes = {int(goal): tuple(int(p) for p in reads) for goal, reads in state["routes"]}
         passes = {int(goal): Budget(*left) for goal, *left in state.get("passes", ())}
-        then = state["renewed"]
-        renewed = None if then is None else tuple(then)
+        renewed = None if state["renewed"] is None else tuple(state["renewed"])
         return cls(routes, renewed, frozenset(pending), passes)
 
     def state(self) -> dict[str, Any]:
@@ -335,10 +330,7 @@ class _Routes:
             "renewed": None if self.renewed is None else list(self.renewed),
         }
         if self.passes:
-            found["passes"] = [
-                [goal, left.readings, left.metres, left.seconds, left.end]
-                for goal, left in self.passes.items()
-            ]
+            found["passes"] = [[goal, *vars(left).values()] for goal, left in self.passes.items()]
         return found
 
     def mine(self, at: int | None) -> tuple[int, ...]:

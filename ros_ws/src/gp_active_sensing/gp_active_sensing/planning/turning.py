@@ -233,8 +233,8 @@ class Turning(Topology):
             return Cost(0.0, 0.0), self.turn_heading if at == self.turn_at else math.nan
         heading, metres = self._leaves(at), 0.0
         for place in path:
-            found_legs = self._legs(np.array([at]), np.array([heading]), np.array([place]))
-            metres, heading, at = metres + float(found_legs[0][0]), float(found_legs[1][0]), place
+            legs, headings = self._legs(np.array([at]), np.array([heading]), np.array([place]))
+            metres, heading, at = metres + float(legs[0]), float(headings[0]), place
         return Cost(metres, metres * self.pace), heading
 
     def route(
@@ -306,10 +306,7 @@ class Turning(Topology):
         known = ~np.isnan(heading)
         apart = np.hypot(*(x[end] - x[start]).T)
         longest = np.where(apart > 0.0, apart + self.turn_excess, 0.0)
-        return (
-            np.where(known, turn.metres, longest),
-            np.where(known, turn.heading, math.nan),
-        )
+        return np.where(known, turn.metres, longest), np.where(known, turn.heading, math.nan)
 
     def _along(self, at: int, ways: WaysFrom) -> tuple[FloatArray, FloatArray]:
         """Return the (n,) lengths of routes from a place [m], and the headings at their ends."""

@@ -285,11 +285,12 @@ def _sparse(u: FloatArray, off: FloatArray, along: float, inset: float) -> IntAr
 
 def _up_and_down(line: IntArray, u: FloatArray) -> IntArray:
     """Return a row in which every second column (places above one another) is reversed."""
-    columns = np.split(line, np.flatnonzero(np.diff(u[line]) > 1e-6) + 1)
+    columns = _pieces(line, u, 1e-6)
     return np.concatenate([c[::-1] if k % 2 else c for k, c in enumerate(columns)])
 
 
 def _pieces(line: IntArray, u: FloatArray, gap: float) -> list[IntArray]:
+    """Split a row wherever the distance along the row from one place to the next exceeds `gap`."""
     return np.split(line, np.flatnonzero(np.diff(u[line]) > gap) + 1)
 
 

@@ -159,18 +159,11 @@ class Distances:
 
         The result is None if two successive places have no route between them.
         """
-        if self._arrays is None:
-            return self._join(route, np.arange(len(route) - 1), Cost(0.0, 0.0))
-        moves = self._arrays.direct(route[:-1], route[1:])
-        on = moves[moves >= 0]
-        cost = Cost(float(self._arrays.metres[on].sum()), float(self._arrays.seconds[on].sum()))
-        return self._join(route, np.flatnonzero(moves < 0), cost)
-
-    def _join(self, route: IntArray, legs: IntArray, cost: Cost) -> tuple[IntArray, Cost] | None:
-        """Insert into a route the places that a drive crosses on the legs with indices `legs`.
-
-        `cost` is the cost of all other legs. The result is None if a leg has no route.
-        """
+        legs, cost = np.arange(len(route) - 1), Cost(0.0, 0.0)
+        if self._arrays is not None:  # the cost of all direct moves
+            moves = self._arrays.direct(route[:-1], route[1:])
+            on, legs = moves[moves >= 0], np.flatnonzero(moves < 0)
+            cost = Cost(float(self._arrays.metres[on].sum()), float(self._arrays.seconds[on].sum()))
         parts, done = [], 1
         for leg in legs.tolist():
             way = self.way(int(route[leg]), int(route[leg + 1]))
