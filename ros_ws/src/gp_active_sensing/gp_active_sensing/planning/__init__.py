@@ -70,7 +70,7 @@ policies.add("variance_only", "gp_active_sensing.planning.bandits.acquisition:Va
 policies.add("w_gp_ucb", "gp_active_sensing.planning.bandits.nonstationary:WGpUcb")
 
 
-def build_policy(mapping: Mapping[str, Any], *, path: str = "policy") -> Policy:
+def build_policy(mapping: Mapping[str, Any]) -> Policy:
     """Return the policy with the name ``mapping["name"]``; the other keys configure the policy.
 
     Raises:
@@ -78,12 +78,12 @@ def build_policy(mapping: Mapping[str, Any], *, path: str = "policy") -> Policy:
             problems.
     """
     if not isinstance(mapping, Mapping) or "name" not in mapping:
-        msg = f"{path}.name: is required and missing, "
-        msg += f"such as {DEFAULT_POLICY['name']} or bal (one of {', '.join(policies.names())})"
+        msg = f"policy.name: is required and missing, such as {DEFAULT_POLICY['name']} or bal "
+        msg += f"(one of {', '.join(policies.names())})"
         raise ConfigError(msg)
     cls = policies.factory(mapping["name"])
     if problem := _policy_problem(cls):
-        msg = f"{path}.name: {mapping['name']} cannot be used: {problem}"
+        msg = f"policy.name: {mapping['name']} cannot be used: {problem}"
         raise ConfigError(msg)
     values = {k: v for k, v in mapping.items() if k != "name"}
-    return from_mapping(cls, values, path=path)  # type: ignore[arg-type]
+    return from_mapping(cls, values, path="policy")  # type: ignore[arg-type]

@@ -214,14 +214,9 @@ def _draw_items(V: FloatArray, rng: np.random.Generator) -> IntArray:
 
 
 def sample_kdpp_mcmc(
-    entries: Entries,
-    diagonal: FloatArray,
-    k: int,
-    rng: np.random.Generator,
-    *,
-    epsilon: float = 0.01,
+    entries: Entries, diagonal: FloatArray, k: int, rng: np.random.Generator
 ) -> IntArray:
-    """Draw k of m items from a distribution within total variation `epsilon` of the k-DPP.
+    """Draw k of m items from a distribution within total variation 0.01 of the k-DPP.
 
     The function runs the bases-exchange walk from the greedy maximum for `mixing_steps` steps,
     about 10 k. In each step a random item x leaves the set S, and an item y outside of S - x
@@ -234,23 +229,19 @@ def sample_kdpp_mcmc(
         diagonal: (m,) diagonal of L.
         k: number of items, 0 … m.
         rng: source of randomness.
-        epsilon: largest total variation distance from the k-DPP.
 
     Returns:
         (k,) items, sorted.
 
     Raises:
-        ValueError: k, epsilon or the diagonal cannot be used, or the kernel's rank is below k.
+        ValueError: k or the diagonal cannot be used, or the kernel's rank is below k.
     """
     diagonal = checked(diagonal, k)
     m = diagonal.size
-    if not 0.0 < epsilon < 1.0:
-        msg = f"expected epsilon between 0 and 1, got {epsilon}"
-        raise ValueError(msg)
     if k in (0, m):
         return np.arange(k)
     walk = _BasesExchange(entries, diagonal, greedy_kdpp(entries, diagonal, k))
-    steps = mixing_steps(diagonal, k, walk.log_determinant, epsilon)
+    steps = mixing_steps(diagonal, k, walk.log_determinant)
     leaving = rng.integers(k, size=steps)
     entering = rng.random(steps)
     for slot, u in zip(leaving.tolist(), entering.tolist(), strict=True):

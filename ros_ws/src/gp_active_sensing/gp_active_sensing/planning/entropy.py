@@ -79,6 +79,12 @@ def noise_entropy(noise_variance: FloatArray) -> FloatArray:
     return gaussian_entropy(noise_variance)
 
 
+def information(variance: FloatArray, noise_variance: FloatArray) -> FloatArray:
+    """Return ``½ log(1 + v/σ_n²)`` for variances v (L, m) of the field, given σ_n² (L,) [nat]."""
+    of_noise = noise_entropy(noise_variance)
+    return gaussian_entropy(variance + noise_variance[:, None]) - of_noise[:, None]
+
+
 def reported_offset(noise_variance: FloatArray, readings: int) -> float:
     """Return the number [nat] that is added to information to get the values in a plan.
 
@@ -107,16 +113,13 @@ class Bracket(NamedTuple):
     upper: FloatArray
 
 
-def bracket(
-    b: FloatArray, m: FloatArray, v: FloatArray, doubt: FloatArray | None = None
-) -> Bracket:
+def bracket(b: FloatArray, m: FloatArray, v: FloatArray) -> Bracket:
     """Return bounds on the entropies of K mixtures.
 
     Args:
         b: (L, K) mixture weights.
         m: (L, K) means.
         v: (L, K) or (L, 1) variances, above 0.
-        doubt: (K,) entropies H(b) of the weights; None = compute them.
     """
     centred = m - (b * m).sum(axis=0)
     square = centred * centred
@@ -124,9 +127,8 @@ def bracket(
     square *= b
     total = square.sum(axis=0)
     lower = (b * gaussian_entropy(v)).sum(axis=0)
-    if doubt is None:
-        doubt = discrete_entropy(b.T)
-    upper = np.maximum(lower, np.minimum(lower + doubt, gaussian_entropy(total)))
+    most = np.minimum(lower + discrete_entropy(b.T), gaussian_entropy(total))
+    upper = np.maximum(lower, most)
     return Bracket(centred, total, lower, upper)
 
 

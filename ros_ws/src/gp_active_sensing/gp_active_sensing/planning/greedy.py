@@ -15,7 +15,7 @@ from gp_active_sensing.belief.prior import length_scales_of
 from gp_active_sensing.planning.base import PolicyState, candidates, no_plan
 from gp_active_sensing.planning.beliefs import marginals_given_pending, unread
 from gp_active_sensing.planning.entropy import (
-    gaussian_entropy,
+    information,
     mixture_entropy,
     noise_entropy,
     reported_offset,
@@ -145,8 +145,7 @@ def expected_entropy(
     """Return the entropy ``Σ_λ b(λ) H[Z_x | λ]`` at each place x (m,), for weights b (L,) [nat]."""
     _, variance = marginals_given_pending(belief, locations, pending)
     noise = belief.noise_variance
-    information = gaussian_entropy(variance + noise[:, None]) - noise_entropy(noise)[:, None]
-    return np.asarray(weights @ information + reported_offset(noise, 1))
+    return np.asarray(weights @ information(variance, noise) + reported_offset(noise, 1))
 
 
 @dataclass(frozen=True)

@@ -15,12 +15,7 @@ from gp_active_sensing.config import param
 from gp_active_sensing.planning.base import Candidates, PolicyState, candidates, no_plan
 from gp_active_sensing.planning.beliefs import joint_given_pending
 from gp_active_sensing.planning.budget import BudgetConstraint
-from gp_active_sensing.planning.entropy import (
-    discrete_entropy,
-    gaussian_entropy,
-    noise_entropy,
-    sum_of_largest,
-)
+from gp_active_sensing.planning.entropy import discrete_entropy, information, sum_of_largest
 from gp_active_sensing.planning.greedy import Greedy, expected_entropy, freeze, thaw
 from gp_active_sensing.planning.request import PlanRequest
 from gp_active_sensing.types import FloatArray, IntArray, Plan
@@ -169,11 +164,6 @@ def advantage_over_apgd(
     return float(discrete_entropy(weights) + weights @ np.maximum(most - apgd, 0.0))
 
 
-def _information(variance: FloatArray, noise: FloatArray) -> FloatArray:
-    """Return ``½ log(1 + v/σ_n²)`` for variances v (L, m) of the field."""
-    return gaussian_entropy(variance + noise[:, None]) - noise_entropy(noise)[:, None]
-
-
 def _most(
     C: FloatArray, noise: FloatArray, k: int, steps: int, check: Callable[[], None]
 ) -> FloatArray:
@@ -184,7 +174,7 @@ def _most(
     downdates = np.zeros((steps, L, m))
     taken = np.zeros((L, m), dtype=bool)
     total = np.zeros(L)
-    gain = _information(variance, noise)
+    gain = information(variance, noise)
     best = sum_of_largest(gain, k)
     for j in range(steps):
         check()
@@ -195,7 +185,7 @@ def _most(
         downdates[j] = d
         variance = np.maximum(variance - d * d, 0.0)
         taken[own, pick] = True
-        gain = np.where(taken, 0.0, _information(variance, noise))
+        gain = np.where(taken, 0.0, information(variance, noise))
         best = np.minimum(best, total + sum_of_largest(gain, k))
     return best
 
@@ -227,7 +217,7 @@ def _walk(
         if not len(candidates):
             break
         where = np.searchsorted(places, candidates)
-        gain = _information(variance[:, where], noise)
+        gain = information(variance[:, where], noise)
         best = int(first_best(weights @ gain, floor=NAT))
         pick, here = int(where[best]), int(candidates[best])
         budget = drives[best].remaining(budget) if drives else budget

@@ -79,8 +79,7 @@ def turn_to(
         return Arrivals(apart, np.where(apart > 0.0, aim, facing))
     length, ways = _shortest(delta, facing, radius)
     there = apart <= _SAME * radius
-    turned = np.where(there, 0.0, ways.first + ways.second)
-    after = facing + turned
+    after = facing + np.where(there, 0.0, ways.first + ways.second)
     return Arrivals(np.where(there, 0.0, length), np.arctan2(np.sin(after), np.cos(after)))
 
 
