@@ -23,7 +23,7 @@ READINGS_SPENT = "the budget of readings is spent"
 NOTHING_IN_REACH = "every place in reach is on its way to be read by another probe, or set aside"
 """Reason for a plan without a waypoint when every reachable place is pending or unavailable."""
 _TOLERANCE = 1e-9
-"""A drive may exceed the budget by this much, because sums are rounded [m or s]."""
+"""Rounding error by which a drive may exceed the budget [m or s]."""
 
 
 class FeasibleMove(NamedTuple):
@@ -251,7 +251,7 @@ def with_way_home(plan: Plan, topology: Topology, at: int, remaining: Budget) ->
         return plan
     end = topology.names[remaining.end]
     home = BudgetConstraint(topology, remaining).way_home(at)
-    if home is None:  # the probe left its planned way
+    if home is None:  # the probe left its planned route
         logger.warning("the end place %r cannot be reached from %r", end, topology.names[at])
         return replace(plan, reason=f"{plan.reason}; the end place {end!r} cannot be reached")
     if not remaining.affords(home.cost, readings=0):

@@ -86,11 +86,11 @@ def information(variance: FloatArray, noise_variance: FloatArray) -> FloatArray:
 
 
 def reported_offset(noise_variance: FloatArray, readings: int) -> float:
-    """Return the number [nat] that is added to information to get the values in a plan.
+    """Return the difference between a plan's values and the information of some readings [nat].
 
-    If all hyperparameter candidates have the same noise, the number is the entropy of the noise of
-    all `readings`. Plans then contain joint entropies ``H[Z]``, as in [Hoang2014]. Otherwise, the
-    number is zero.
+    If all hyperparameter candidates have the same noise, the difference is the entropy of the noise
+    of all `readings`. Plans then contain joint entropies ``H[Z]``, as in [Hoang2014]. Otherwise, it
+    is zero.
     """
     if np.ptp(noise_variance) > 1e-12 * noise_variance.max():
         return 0.0

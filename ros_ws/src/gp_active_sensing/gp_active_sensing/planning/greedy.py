@@ -54,7 +54,7 @@ def freeze(belief: Belief, weights: FloatArray) -> dict[str, Any]:
 
 
 def thaw(frozen: dict[str, Any], belief: Belief) -> FloatArray:
-    """Return the weights (L,) that `freeze` stored, for the present candidates of a belief.
+    """Return the weights (L,) from `freeze`, assigned to the present candidates of a belief.
 
     If the candidates have changed, each weight moves to the nearest present candidate of the same
     kernel. Candidates are compared by the logarithms of length-scales, signal and noise, and by the
@@ -198,11 +198,11 @@ class MutualInformation(Greedy):
     .. math:: \arg\max_x \sum_\lambda b(\lambda) \big( H[Z_x | z_D, \lambda]
         - H[Z_x | Z_{X \setminus (D \cup x)}, \lambda] \big)
 
-    The first term alone (`ie`) prefers the edge of the map. The second term subtracts the
-    uncertainty that readings at all other unobserved places would leave. The score ignores
-    information about the hyperparameters λ, and may be negative. On a large map, the second term
-    uses only the `neighbourhood` places that are most correlated with x. The score is then a lower
-    bound. [Krause2008]
+    The first term alone (`ie`) prefers the edge of the map. The second term is the
+    uncertainty after readings at all other unobserved places. The score ignores information about
+    the hyperparameters λ, and may be negative. On a large map, the second term uses only the
+    `neighbourhood` places that are most correlated with x. The score is then a lower bound.
+    [Krause2008]
     """
 
     unit = "nat"
@@ -244,7 +244,7 @@ class _ReadingVariances:
         self.weights = weights[self.live] / weights[self.live].sum()
         self._covariance = belief.covariance
         self._basis = belief.mean.basis * belief.mean.std
-        # If the scale of the field is unknown, the factor is its estimate.
+        # If the scale of the field is unknown, the factor is an estimate of the scale.
         signal = np.array([h.signal_std for h in belief.hyperparameters])
         unscaled = np.array([h.signal_std for h in belief.covariance.hyperparameters])
         self._factor = np.square(signal / unscaled)[self.live, None, None]
@@ -283,7 +283,7 @@ class _ReadingVariances:
             scale = np.maximum(self._covariance.variance(others)[self.live], 1e-300)
             score = np.tensordot(self.weights, np.abs(latent) / np.sqrt(scale)[:, None], 1)
             score[others[None, :] == part[:, None]] = -1.0
-            # Rounding and a small slope send ties to the first places.
+            # After rounding, a small slope makes the first of several tied places the best.
             score = np.round(score / max(float(score.max()), 1e-300), 9)
             score -= 0.5e-9 / len(others) * np.arange(len(others))
             near = others[np.argpartition(-score, k - 1, axis=1)[:, :k]]

@@ -20,9 +20,9 @@ _CLIPS = (0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)
 _QUANTILES = 160
 """Number of quantiles of a normal distribution that approximate an expectation."""
 _NEAR_BEST = 0.95
-"""A pair is used if its difference of correlations is at least this fraction of the largest."""
+"""Smallest difference of a used pair's correlations, as a fraction of the largest difference."""
 _LEAST_DIFFERENCE = 1e-6
-"""Difference of a pair's two correlations from which a test is possible."""
+"""Smallest difference of a pair's two correlations for which a test is possible."""
 _ANCHORS = 400
 """Largest number of places that are tried as the first place of a pair."""
 _NUMBERS = 2_000_000

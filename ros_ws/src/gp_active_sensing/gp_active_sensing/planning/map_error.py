@@ -42,8 +42,7 @@ from gp_active_sensing.util.groups import nearby_groups
 from gp_active_sensing.util.ties import first_best
 
 VAGUE_MEAN = 1e3
-"""Value to which a larger variance of the prior mean is reduced, because of rounding errors
-[variances of a reading]."""
+"""Upper limit of an unknown mean's variance, against rounding errors [variances of a reading]."""
 _TARGETS = 500
 """Largest number of places that represent the map when the map error is computed."""
 _MANY = 2000
@@ -58,7 +57,7 @@ the lower limit of the noise variance in a matrix inverse."""
 _WORTHWHILE = 1e-9
 """Relative improvement below which an exchange of places counts as a rounding error."""
 _FEW = 48
-"""A quantity's variance over the map is estimated from at most this number of places."""
+"""Largest number of places from which a quantity's variance over the map is estimated."""
 _LEAST = 1e-100
 """Lower limit of a quantity's variance over the map, because the variance is a divisor."""
 _FLAT = 1e-9
@@ -121,7 +120,7 @@ class MapVariance:
     parts: tuple[Part, ...] = ()
 
     def of(self, number: int) -> MapVariance:
-        """Return the map error of the quantity with index `number`, in its own unit."""
+        """Return the map error of the quantity with index `number`, in the quantity's unit."""
         if not self.parts:
             return self
         rows, unit, _ = self.parts[number]

@@ -112,5 +112,5 @@ class PlanRequest:
 
     @property
     def under_way(self) -> tuple[int, ...]:
-        """Pending places that other probes have not left yet."""
+        """Pending places, except those in `passed`."""
         return tuple(place for place in self.pending if place not in self.passed)

@@ -24,7 +24,7 @@ from gp_active_sensing.types import BoolArray, FloatArray
 MOST = 300
 """Largest number of places in one tour."""
 _MANY = 8
-"""If a tour has fewer places than this number, tours of a part of the map are tried."""
+"""Number of places in a tour below which tours of a part of the map are also tried."""
 _SHARES = (1.0, 0.5, 0.25)
 """Fractions of the budget, tried in this order. A tour visits only places for which the drive to
 the place and on to the end place needs at most this fraction."""

@@ -58,8 +58,8 @@ class Tour:
     the weights of the hyperparameter candidates λ. :math:`\sigma_e^2` is the variance of the noise.
     The policy compares evenly spaced routes (not on roads), a short tour through greedily chosen
     places, and the rest of the previous route. It then inserts and replaces stops of the best
-    route. After each reading, it improves the rest of the route. It searches new routes when a
-    tenth of the metres, seconds or readings left at the last search has been used.
+    route. After each reading, the policy improves the rest of the route. It searches for new routes
+    when the metres, seconds or readings have decreased by a tenth since the last search.
 
     Every route, with the drive to the end place, obeys the limits on metres, seconds and readings.
     If neither metres nor seconds are limited, a route has at most 400 readings. Several probes
@@ -83,7 +83,7 @@ class Tour:
     renew: ClassVar[float] = 0.1
     """Fraction of a budget limit that is used between two searches for new routes."""
     margin: ClassVar[float] = 0.01
-    """A new route is chosen if it reduces the remaining variance by more than this fraction."""
+    """Smallest relative reduction of the remaining variance for which a new route is chosen."""
 
     crosses = True
     """True: the route to the next place may cross observed places."""
@@ -107,7 +107,7 @@ class Tour:
         """Choose the next place; see `Policy.plan`.
 
         One evaluated route counts as one expansion. If the limit allows no computation, the probe
-        continues its previous route. If there is none, the plan is a tour through a few places.
+        continues its previous route. Without such a route, the plan is a tour of a few places.
         """
         belief, topology, at = request.belief, request.topology, request.at
         others, remaining, clock = request.under_way, request.remaining, request.clock
@@ -120,9 +120,10 @@ class Tour:
         if not goals.size:
             return nearest_plan(request, reach), routes.state()
         if _no_time(request.limit):
-            kept = next_plan(routes.mine(at), request, reach=reach, deadline_hit=True)
+            mine = routes.mine(at)
+            kept = next_plan(mine, request, reach=reach, deadline_hit=True)
             if kept is not None:
-                mine, left = routes.mine(at), _after(routes.remaining_of_pass(at), kept, unread)
+                left = _after(routes.remaining_of_pass(at), kept, unread)
                 routes = routes.with_mine(at, kept.waypoints[0], mine, routes.renewed, left)
                 return replace(kept, seconds=clock() - started), routes.state()
         elsewhere: Collection[int] = (*request.pending, *routes.of_others(at))

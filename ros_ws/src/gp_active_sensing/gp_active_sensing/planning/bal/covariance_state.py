@@ -24,8 +24,7 @@ from gp_active_sensing.types import BoolArray, Budget, FloatArray, IntArray
 DELICATE = 1e-8
 """Ratio of noise variance to field variance below which covariances are clipped."""
 MOST_LEAVES = 8
-"""If the last reading has at most this number of possible places, their entropies are computed.
-Otherwise they are only bounded."""
+"""Largest number of possible last places whose entropies are computed, and not only bounded."""
 
 
 _ENTRY, _MOVE = 800, 700

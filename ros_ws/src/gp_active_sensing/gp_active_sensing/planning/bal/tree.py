@@ -20,7 +20,7 @@ from gp_active_sensing.util.ties import NAT, by_size, first_best
 _ENTRIES = 60_000
 """Largest number of values that one step of the gap-directed search computes."""
 _WORTH = 0.02
-"""A branch is expanded if its probability-weighted gap is at least this fraction of the largest."""
+"""Smallest probability-weighted gap of an expanded branch, as a fraction of the largest gap."""
 
 Room = Callable[[], int]
 """Function that returns the remaining number of expansions."""

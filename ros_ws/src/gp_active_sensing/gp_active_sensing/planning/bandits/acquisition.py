@@ -31,8 +31,7 @@ _INTERVALS = 16
 _CHUNK = 1_000_000
 """Largest number of entries of a temporary array."""
 _RARE = 1e-9
-"""If the probability that the field exceeds a level somewhere is below this number, the field is
-assumed to exceed the level at one place at most."""
+"""Probability that some place exceeds a level, below which two such places are neglected."""
 _JITTER = 1e-8
 """Number that is added to each eigenvalue of a covariance, as a fraction of the variance."""
 

@@ -18,11 +18,11 @@ CORNERS = 4
 _INSETS = (0.5, 0.25, 0.0)
 """Insets of the rows, as fractions of the spacing."""
 _SAME_AXIS = 5.0
-"""The map's long axis counts as x or y if the angle between them is at most this [degrees]."""
+"""Largest angle between the map's long axis and x or y at which both count as equal [degrees]."""
 _SQUARE = 1.2
-"""Ratio of length to width from which a map has a long axis."""
+"""Smallest ratio of length to width for which a map has a long axis."""
 _OBLONG = 1.35
-"""Spacings along and across rows count as nearly equal if their ratio is at most this."""
+"""Largest ratio of spacings along and across rows that count as nearly equal."""
 _PLACES, _PIECES = 3000, 60
 """Numbers of places and of row pieces up to which the order of the pieces is searched."""
 

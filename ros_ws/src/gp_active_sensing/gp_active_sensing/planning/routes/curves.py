@@ -56,7 +56,7 @@ def _part(budget: Budget, share: float) -> Budget:
 
 
 def _over(view: Turning, request: PlanRequest, plan: Plan) -> float:
-    """Return which fraction of the budget a route with curves and the drive to the end need."""
+    """Return the cost of a route with curves and of the drive to the end [parts of the budget]."""
     whole = request.remaining
     nothing = np.zeros(view.n, dtype=np.bool_)
     trip = trip_of(view.straight, plan.waypoints, request.at, nothing, unit_of(whole))

@@ -24,7 +24,7 @@ _KEPT_WAYS = 200_000
 _SMALL = 2000
 """Number of places up to which every search covers the whole map."""
 _DETOUR = 2.0
-"""A search near a place covers routes up to this multiple of the straight distance."""
+"""Longest route that a search near a place covers [straight distances]."""
 
 
 def unit_of(budget: Budget) -> str:

@@ -32,7 +32,7 @@ _BEGIN = 12
 _TRIED = 6
 """Largest number of insertions, and of removals, that one improvement step tries."""
 _WORTH = 1e-6
-"""A changed route is kept if it reduces the remaining variance by more than this fraction."""
+"""Smallest relative reduction of the remaining variance for which a changed route is kept."""
 
 
 @dataclass(frozen=True)
