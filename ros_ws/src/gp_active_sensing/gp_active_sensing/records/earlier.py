@@ -1,4 +1,4 @@
-"""Repeat the recorded part of a run from its journal, before the run is resumed."""
+"""Compare the events of a resumed simulation, which begins again, with its journal."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 import logging
 from collections import deque
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 from gp_active_sensing.errors import RunError
@@ -20,10 +21,10 @@ _FREE = ("versions", "map", "places")
 
 
 class EarlierRun:
-    """Events of an earlier run; a repetition of the run must produce the same events.
+    """Journal of an earlier run; a repetition of the run must produce the same events.
 
     Args:
-        run: directory of the run, which is locked.
+        run: locked directory of the run.
         events: events of the run's journal; () = a new run.
 
     Raises:
@@ -45,7 +46,7 @@ class EarlierRun:
     @property
     def next(self) -> tuple[Mapping[str, Any], ...]:
         """Next two expected events; fewer at the end of the journal."""
-        return tuple(self._left[i] for i in range(min(2, len(self._left))))
+        return tuple(islice(self._left, 2))
 
     def has(self, event: Mapping[str, Any]) -> bool:
         """Compare an event with the next event of the journal; return False if none is left.
@@ -72,7 +73,15 @@ class EarlierRun:
         if why := other_places(expected.get("places"), found.get("places", {})):
             msg = f"{self.run.path}: {NO_LONGER.format(why)}"
             raise RunError(msg)
-        _note_versions(found, expected)
+        now, then = dict(found.get("versions", {})), dict(expected.get("versions", {}))
+        changed = ", ".join(
+            f"{name} {then.get(name, 'none')} -> {now.get(name, 'none')}"
+            for name in sorted({*now, *then})
+            if now.get(name) != then.get(name)
+        )
+        if changed:
+            text = "the run was started with other versions, so digits may differ: %s"
+            logger.warning(text, changed)
 
     def _out_of_order(
         self, event: Mapping[str, Any], instead: Mapping[str, Any] | None
@@ -94,14 +103,3 @@ def _compared(event: Mapping[str, Any]) -> dict[str, Any]:
     free = _FREE if event.get("event") == "start" else ()
     gone = [key for key in _REMOVED if not event.get(key)]
     return {key: value for key, value in event.items() if key not in (*free, *gone)}
-
-
-def _note_versions(found: Mapping[str, Any], expected: Mapping[str, Any]) -> None:
-    now, then = dict(found.get("versions", {})), dict(expected.get("versions", {}))
-    changed = ", ".join(
-        f"{name} {then.get(name, 'none')} -> {now.get(name, 'none')}"
-        for name in sorted({*now, *then})
-        if now.get(name) != then.get(name)
-    )
-    if changed:
-        logger.warning("the run was started with other versions, so digits may differ: %s", changed)

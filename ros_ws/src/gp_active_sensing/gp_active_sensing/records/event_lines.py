@@ -74,6 +74,8 @@ def parse_events(lines: Iterable[Line]) -> Iterator[Event]:
 
 
 class _Codec(NamedTuple):
+    """Conversion of a field; `mark` is one of its keys if the field has several, else ""."""
+
     write: Callable[[Any], Any]
     read: Callable[[Any], Any]
     mark: str = ""
@@ -163,13 +165,6 @@ def _read_status(line: Line) -> ProbeStatus:
     return ProbeStatus(_read_where(line), rejected)
 
 
-def _write_stay(stay: StayRecord) -> dict[str, Any]:
-    line = asdict(stay)
-    if isinstance(stay.off, tuple):
-        line["off"] = list(stay.off)
-    return line
-
-
 def _read_stay(given: Line) -> StayRecord:
     variance, off = given["noise_variance"], given["off"]
     return StayRecord(
@@ -179,7 +174,7 @@ def _read_stay(given: Line) -> StayRecord:
 
 def _read_off(given: Any) -> Off:
     """Return a distance from a place's point [m], or a horizontal and a vertical distance."""
-    if isinstance(given, list):
+    if isinstance(given, list | tuple):
         across, up = given
         return _finite(across), _finite(up)
     return _finite(given)
@@ -211,12 +206,9 @@ def _write_reading(reading: Reading) -> dict[str, Any]:
         "noise_variance": reading.noise_variance,
         "source": reading.source,
     }
-    if reading.position_variance:
-        line["position_variance"] = reading.position_variance
-    if reading.height_variance:
-        line["height_variance"] = reading.height_variance
-    if reading.quantity:
-        line["quantity"] = reading.quantity
+    for name in ("position_variance", "height_variance", "quantity"):
+        if value := getattr(reading, name):
+            line[name] = value
     return line
 
 
@@ -286,7 +278,7 @@ _CODECS: dict[Any, _Codec] = {
     Any: _Codec(_same, _same),
     ProbePosition: _Codec(_write_where, _read_where, "odometer"),
     ProbeStatus: _Codec(_write_status, _read_status),
-    StayRecord: _Codec(_write_stay, _read_stay),
+    StayRecord: _Codec(asdict, _read_stay),
     Cost: _Codec(_write_cost, _read_cost, "metres"),
     Budget: _Codec(_write_budget, _read_budget),
     Reading: _Codec(_write_reading, _read_reading, "value"),

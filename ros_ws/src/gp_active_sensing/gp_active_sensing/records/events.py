@@ -100,7 +100,7 @@ class MissionResumed(MissionStarted):
 
 @dataclass(frozen=True, kw_only=True)
 class StateChanged(Event):
-    """Change of a ROS mission's state to running or paused, with the positions of its probes."""
+    """Change of the mission's state to running or paused, with the positions of its probes."""
 
     KIND = "state"
     ALWAYS = ("probes",)
@@ -337,7 +337,7 @@ class ReadingUsed(ReadingEvent):
 
 @dataclass(frozen=True, kw_only=True)
 class ReadingGated(ReadingEvent):
-    """Gating of a reading that is `off` standard deviations away from its prediction."""
+    """Rejection of a reading that is `off` standard deviations away from its prediction."""
 
     KIND = "gated"
     ALWAYS = ("off",)
@@ -516,6 +516,7 @@ class StatusNoted(Event):
     Args:
         probes: status by name.
         expert: number of unused answers by reason; None = no expert.
+        alarms: texts of the present alarms.
     """
 
     KIND = "status"

@@ -111,7 +111,7 @@ class JournalContents:
 
     Args:
         events: events in order, with an event ``gap`` for missing lines.
-        number: number of the last line.
+        number: number of the last event.
         damage: a sentence on each damaged, missing or repeated part.
         lines: lines of a sound journal with the same events, if requested.
         sound: length before the first damage or the half-written end [bytes].

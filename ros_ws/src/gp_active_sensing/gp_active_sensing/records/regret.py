@@ -95,7 +95,7 @@ class Regret:
         }
 
     def resume(self, records: Sequence[Mapping[str, Any]]) -> None:
-        """Continue from the records of an earlier process."""
+        """Continue from the records of earlier stages."""
         counted = [record for record in records if record.get("regret") is not None]
         self.decisions = len(counted)
         self.cumulative = float(counted[-1]["cumulative_regret"]) if counted else 0.0

@@ -180,13 +180,11 @@ class RunDirectory:
 
     def write_summary(self, summary: Mapping[str, Any]) -> None:
         """Replace ``summary.json``. Raises RunError on failure."""
-        self.lock()
-        self.check()
         text = json.dumps(json_ready(dict(summary)), indent=2, allow_nan=False)
-        write_whole(self.path / SUMMARY, text + "\n")
+        self.write_file(SUMMARY, text + "\n")
 
     def write_file(self, name: str, content: str | bytes) -> None:
-        """Replace a map file of this run, see `MAP`. Raises RunError on failure."""
+        """Replace a file of this run, such as a map file. Raises RunError on failure."""
         self.lock()
         self.check()
         write_whole(self.path / name, content)

@@ -210,11 +210,9 @@ def kept_places(config: OccupancyConfig, run_dir: Path, last: int | None = None)
     """
     first = kept_map(run_dir)
     places = LivePlaces.of(config, first.grid, first.frame)
-    for number in itertools.count(2):
+    for number in itertools.count(2) if last is None else range(2, last + 1):
         if last is None and not _path(run_dir, number).is_file():
-            return places
-        if last is not None and number > last:
-            return places
+            break
         following = places.on(kept_map(run_dir, number).grid)
         if following is None and last is not None:
             msg = f"{_path(run_dir, number)}: has the places of the map before it"

@@ -21,7 +21,6 @@ from gp_active_sensing.util.process import versions
 
 AGAINST = "the noise-free truth, over the places not observed"
 AT_THE_END = "the noise-free truth as it was at the end, over the places not observed"
-RUNNING = "running"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -236,7 +235,7 @@ def _quality(
         objective = objective_of(loop.policy, config.get("seek"))
         regret = regret_summary(records, truth, loop.topology.names, objective, at_seconds)
     # Compute the bound only at the end of the mission, since it takes long.
-    floor = belief.floor(weights) if course.status != RUNNING else None
+    floor = belief.floor(weights) if course.status != "running" else None
     error_floor, places = (None, None) if floor is None else floor
     check = belief.leave_one_out()
     return {

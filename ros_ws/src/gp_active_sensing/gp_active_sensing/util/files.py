@@ -61,7 +61,7 @@ def making_whole(path: Path, *, on_disk: bool = True) -> Iterator[IO[bytes]]:
         OSError: the file cannot be written; the temporary file is removed.
     """
     beside = path.with_name(f".{path.name[:200]}.{secrets.token_hex(8)}.part")
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NOFOLLOW | getattr(os, "O_CLOEXEC", 0)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NOFOLLOW
     stream = os.fdopen(os.open(beside, flags, 0o666), "wb")
     try:
         with stream:
@@ -332,9 +332,9 @@ def lock_directory(folder: Path) -> IO[bytes]:
 
 
 def _opened(path: Path) -> IO[bytes]:
-    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
     try:
-        return os.fdopen(os.open(path, flags, 0o666), "r+b", buffering=0)
+        number = os.open(path, os.O_RDWR | os.O_CREAT | _NOFOLLOW, 0o666)
+        return os.fdopen(number, "r+b", buffering=0)
     except OSError as error:
         raise cannot(path, "open", error) from error
 

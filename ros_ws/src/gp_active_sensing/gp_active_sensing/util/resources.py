@@ -11,10 +11,7 @@ from pathlib import Path
 
 from gp_active_sensing.errors import ResourceError, UnknownNameError, suggest
 
-KINDS: tuple[str, ...] = (
-    *("maps", "sim", "experiments", "config", "launch", "rviz", "foxglove"),
-    "bags",
-)
+KINDS = ("maps", "sim", "experiments", "config", "launch", "rviz", "foxglove", "bags")
 """Kinds of resources; each kind has a folder of this name."""
 
 DATA_VARIABLE = "GPAS_DATA"
