@@ -90,7 +90,8 @@ class Bag:
         """Standard type store, by topic, for topics on which the bag redefines a standard type."""
         self._cache: dict[str, object] = {}
         """Cache of the message converter in rosbags."""
-        self._topics: tuple[BagTopic, ...] = ()
+        self.topics: tuple[BagTopic, ...] = ()
+        """Recorded topics, sorted by name."""
 
     def __enter__(self) -> Bag:
         reader_class = _reader_class()
@@ -108,7 +109,7 @@ class Bag:
                 load_yaml(self.path / "metadata.yaml")  # rosbags has no limits
             first = stack.enter_context(reader_class(self.path))
             self._readers = [first]
-            self._topics = _topics_of(first)
+            self.topics = _topics_of(first)
             files = _split_files(self.path)
             if len(files) > 1 and not first.compression_mode:
                 # rosbags reads the files of a split bag in turn, although their stamps overlap.
@@ -147,21 +148,16 @@ class Bag:
                 raise ReplayError(msg)
             with _explained(self.path, "cannot be salvaged"):
                 self._readers = [stack.enter_context(reader_class(copy))]
-                self._topics = _topics_of(self._readers[0])
+                self.topics = _topics_of(self._readers[0])
             self._stack = stack.pop_all()
         total = out.expected if expected is None else expected
         lost = None if total is None else max(0, total - out.read)
         self.loss = SalvageResult(out.read, lost, tuple(damage))
 
     @property
-    def topics(self) -> tuple[BagTopic, ...]:
-        """Recorded topics, sorted by name."""
-        return self._topics
-
-    @property
     def count(self) -> int:
         """Number of messages of all topics."""
-        return sum(topic.count for topic in self._topics)
+        return sum(topic.count for topic in self.topics)
 
     @property
     def seconds(self) -> float | None:

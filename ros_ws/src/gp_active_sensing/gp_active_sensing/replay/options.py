@@ -70,7 +70,7 @@ def settled(
 
     Args:
         given: the options.
-        base: mission in the bag; None = no recorded mission.
+        base: recorded mission in the bag; None = no mission.
         types: type of each topic in the bag, used where no type is configured.
         follow: True = the probe's route is fixed. The budget then comes only from the parameter
             file and the options.
@@ -81,10 +81,9 @@ def settled(
     """
     mapping: dict[str, Any] = {}
     scenario: dict[str, Any] | None = None
-    named = given.scenario
     parameters = {} if given.params is None else parameters_of(given.params)
     parameters.pop("use_sim_time", None)
-    named = named or str(parameters.get("scenario") or "")
+    named = given.scenario or str(parameters.get("scenario") or "")
     if base is not None and not named and given.params is None and not given.map_file:
         mapping = dict(base.config)
         scenario = None if base.scenario is None else dict(base.scenario)
@@ -104,19 +103,18 @@ def settled(
     mapping = _overlaid(mapping, _options(given, types))
     mapping = apply_overrides(mapping, given.overrides)
     mapping |= {"autostart": True, "run_dir": ""}
-    _log_no_map(mapping)
+    _check_has_map(mapping)
     source = "" if given.params is None else str(given.params)
     problems: list[str] = []
     config: ActiveSensingConfig | None = None
-    for build in (
-        lambda: from_mapping(ActiveSensingConfig, mapping, source=source),
-        lambda: build_policy(mapping.get("policy", DEFAULT_POLICY)),
-    ):
-        try:
-            built = build()
-            config = built if isinstance(built, ActiveSensingConfig) else config
-        except ConfigError as error:
-            problems += [problem for problem in error.problems if problem not in problems]
+    try:
+        config = from_mapping(ActiveSensingConfig, mapping, source=source)
+    except ConfigError as error:
+        problems += error.problems
+    try:
+        build_policy(mapping.get("policy", DEFAULT_POLICY))
+    except ConfigError as error:
+        problems += [problem for problem in error.problems if problem not in problems]
     if problems or config is None:
         raise ConfigError(problems, source=source)
     if follow:
@@ -283,7 +281,7 @@ def _nested(parameters: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _log_no_map(mapping: Mapping[str, Any]) -> None:
+def _check_has_map(mapping: Mapping[str, Any]) -> None:
     if not mapping.get("map"):
         msg = (
             "no map: the bag is not a recorded mission of active_sensing, so say where it took "

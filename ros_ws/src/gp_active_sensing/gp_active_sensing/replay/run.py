@@ -109,22 +109,13 @@ def replay_bag(
         maps = BagMaps(bag, config.map) if config.map.topic else None
         clock = VirtualClock()
         parts = _build(config, scenario, clock, None if maps is None else maps.first())
-        topology = parts.mission.loop.topology
-        heights = topology.heights is not None
-        feed = TopicReader(
-            bag,
-            config,
-            topics,
-            topology.frame,
-            topology.datum,
-            heights=heights,
-            refuse=parts.mission.inbox.refuse,
-        )
+        mission = parts.mission
+        feed = TopicReader(bag, config, topics, mission.loop.topology, mission.inbox.refuse)
         player = _Player(parts, feed, clock, decide=not belief_only, maps=maps, show=show)
         player.run(bag, begin("belief" if belief_only else "decisions", count))
         details = {"unreadable": dict(feed.unreadable), **player.outcome()}
         driven = player.driven if belief_only else None
-        used = parts.mission.loop.counts["accepted"]
+        used = mission.loop.counts["accepted"]
         status = "finished" if used else "failed"
         done = _written(parts, bag, status, player.read, details, driven)
     if not used:

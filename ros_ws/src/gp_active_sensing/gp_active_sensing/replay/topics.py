@@ -28,6 +28,7 @@ from gp_active_sensing.mission.stream_config import MOST_BYTES, ReadingConfig
 from gp_active_sensing.records.run_map import GridMap
 from gp_active_sensing.replay.bag import Bag, BagMessage
 from gp_active_sensing.topology import MapConfig
+from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.topology.live import mark_of
 from gp_active_sensing.util.wording import is_reported
 
@@ -132,9 +133,7 @@ class TopicReader:
     Args:
         config: message types and fields.
         topics: topics of each probe.
-        frame: frame of the map.
-        datum: longitude and latitude of the map's origin [degree]; None = not known.
-        heights: True = the map has heights.
+        topology: the map.
         refuse: function that counts an unusable reading by kind, reason and probe, and returns the
             count.
 
@@ -148,10 +147,7 @@ class TopicReader:
         bag: Bag,
         config: ActiveSensingConfig,
         topics: Mapping[str, Topics],
-        frame: str,
-        datum: tuple[float, float] | None = None,
-        *,
-        heights: bool = False,
+        topology: Topology,
         refuse: Refuse,
     ) -> None:
         reading, pose = config.reading, config.pose
@@ -187,11 +183,11 @@ class TopicReader:
         }
         self._read_pose = pose_reader(
             pose.type,
-            datum=pose.origin(datum),
-            frame=frame,
+            datum=pose.origin(topology.datum),
+            frame=topology.frame,
             covariance=pose.covariance == "use",
             zero_altitude=pose.zero_altitude,
-            heights=heights,
+            heights=topology.heights is not None,
         )
         self.unreadable: Counter[str] = Counter()
         """Number of messages of each topic that cannot be decoded."""
@@ -265,7 +261,7 @@ class TopicReader:
 
 
 class BagMaps:
-    """Maps on a topic of a bag; unreadable maps are counted.
+    """Maps on a topic of a bag; an unreadable map is left out with a warning.
 
     Args:
         config: settings of the map.
@@ -277,7 +273,6 @@ class BagMaps:
 
     def __init__(self, bag: Bag, config: MapConfig, topic: str = "") -> None:
         self._bag, self._config = bag, config
-        self.unreadable: Counter[str] = Counter()
         by_name = {t.name: t.type for t in bag.topics}
         wanted = (topic,) if topic else (config.topic, f"/{config.topic.lstrip('/')}")
         self.topic = next((name for name in wanted if name in by_name), "")
@@ -297,12 +292,11 @@ class BagMaps:
             raise ReplayError(msg)
 
     def read(self, message: BagMessage) -> GridMap | None:
-        """Return the map of a message; None for an unreadable message, which is counted."""
+        """Return the map of a message; None for an unreadable message."""
         try:
             check_size(message.data)
             return read_map(self._bag.decode(message))
         except (MapError, ReplayError, AttributeError, TypeError, ValueError) as error:
-            self.unreadable[self.topic] += 1
             logger.warning("a map of topic %s is left out: %s", self.topic, error)
             return None
 
