@@ -37,12 +37,12 @@ def check_same(run: RunDirectory, scenario: Scenario) -> None:
 
 
 def with_model_of(scenario: Scenario, run_dir: Path | None) -> Scenario:
-    """Return the scenario with the content of the kernel model that its belief names.
+    """Return the scenario with the checksum of its kernel model, if its belief has a model.
 
-    A resumed run uses the copy of the model in its directory.
+    A resumed run uses the copy of the model in its directory `run_dir`.
 
     Raises:
-        ConfigError: the model does not exist.
+        ConfigError: the model does not exist, or has another checksum than the scenario states.
         RunError: the run directory cannot be read.
     """
     belief = scenario.belief

@@ -1,7 +1,8 @@
 """Run a mission with simulated probes in virtual time, in one process without ROS.
 
-Time jumps to the next event, such as an arrival or a reading. Computing takes no virtual time. If
-`limit.expansions` is set, two runs of a scenario are equal.
+Time jumps to the next event, such as an arrival or a reading. Computing takes no virtual time,
+except for `traffic.planning_time` in live traffic. If `limit.expansions` is set, two runs of a
+scenario are equal.
 """
 
 from __future__ import annotations
@@ -64,8 +65,8 @@ def build_players(
 ) -> dict[str, SimulatedRobot]:
     """Return the simulated robots by probe name, each at its start.
 
-    `starts` are place names, indices or the word "random", for the first probes. Without `starts`,
-    the first probe starts at ``probe.start``, and the seed chooses the starts of the other probes.
+    `starts` has the starts of the first probes: place names, indices or the word "random". Without
+    `starts`, the first probe starts at ``probe.start``. All other starts are drawn from the seed.
     Empty `names` mean one probe without a name; None = the scenario's names.
 
     Raises:
@@ -155,7 +156,7 @@ class SimulationRunner:
         probes: names of the probes; empty = one probe without a name; None = the scenario's names.
         starts: where the first probes start, see `build_players`.
         period: time between two poses [s]; None = time jumps to the next event.
-        parameters: parameters of the node; they override single values of the scenario.
+        parameters: parameters of the node, which override values of the scenario.
         driver: name of the driver in the records.
         clock: monotonic clock for planning times [s].
         open_run: function that opens the directory of a new or resumed run. A resumed run takes the

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from gp_active_sensing.experts.simulated import SimulatedExpert
 
 RANDOM = "random"
-"""Value of ``probe.start`` with which the seed chooses the start.
+"""Value of ``probe.start`` for a start drawn from the seed.
 
 If a place has this name, the value means that place.
 """
@@ -113,7 +113,7 @@ def build_world(scenario: Scenario) -> World:
 
 
 def further_sensor(scenario: Scenario, name: str, topology: Topology) -> SimulatedSensor:
-    """Return the sensor of a further quantity; it has random numbers of its own."""
+    """Return the sensor of a further quantity, with its own random numbers."""
     each = scenario.quantities[name]
     seed = (scenario.seed << 32) + zlib.crc32(name.encode())
     truth = _under(f"quantities.{name}", lambda: build_truth(each.field, topology, seed))
@@ -296,8 +296,8 @@ def way_to(world: World, at: int | None, goal: int, passed: BoolArray) -> Route 
     """Return the simulated probe's route to a waypoint; None = no route exists.
 
     With `World.crosses`, the route is the cheapest. Otherwise the route avoids the places for which
-    `passed` (n,) is False. It crosses these places only if there is no other route, or if the way
-    to the end place then becomes cheaper. `at` None = the probe is at no place yet.
+    `passed` (n,) is False. It crosses them only if there is no other route, or on the way to the
+    end place if that is cheaper. `at` None = the probe is at no place yet.
     """
     if world.crosses and at is not None:
         unit = "metres" if _by_metres(world) else "seconds"
