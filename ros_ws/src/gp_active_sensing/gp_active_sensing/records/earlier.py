@@ -1,4 +1,4 @@
-"""Compare the events of a resumed simulation, which begins again, with its journal."""
+"""Compare the events of a repeated mission with the journal of an earlier run."""
 
 from __future__ import annotations
 

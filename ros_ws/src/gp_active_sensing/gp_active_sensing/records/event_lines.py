@@ -1,6 +1,6 @@
 """Convert events to lines of the journal, and back.
 
-Each field of an event is a key of the line. Plans, costs, readings and positions of probes take
+Each field of an event is a key of the line. Plans, costs, readings and positions of probes have
 several keys. Fields with default values are left out, apart from those in `Event.ALWAYS`.
 """
 

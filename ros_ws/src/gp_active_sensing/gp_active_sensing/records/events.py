@@ -20,7 +20,7 @@ class ProbePosition(NamedTuple):
 
     Args:
         odometer: distance since the start of the mission [m].
-        pose: time [ns] and position x, y [m] up to which `odometer` counts; None = no pose yet.
+        pose: time [ns] and position x, y [m] of the last pose in `odometer`; None = no pose yet.
         memory: state of an odometer for inexact poses; () = exact poses.
     """
 

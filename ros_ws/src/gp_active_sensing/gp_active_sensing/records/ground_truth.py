@@ -1,4 +1,4 @@
-"""True (noise-free) field of a simulation, to which maps are compared."""
+"""True (noise-free) field of a simulation, for the scores of maps."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ class GroundTruth:
         return np.ones(self._values.size or self.at(seconds).size, dtype=np.bool_)
 
 
-class SensorLaw(Protocol):
-    """Distribution of a sensor's readings given the truth."""
+class SensorModel(Protocol):
+    """Probability distribution of a sensor's readings at given true values."""
 
     def chance(self, exact: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
         """Return the probability (m,) that a reading of each exact value is within [low, high]."""
@@ -62,7 +62,7 @@ class FieldKnowledge:
     """
 
     truth: GroundTruth | None = None
-    sensor: SensorLaw | None = None
+    sensor: SensorModel | None = None
     unit: str = ""
     further: Mapping[str, FieldKnowledge] = field(default_factory=dict)
 

@@ -1,7 +1,8 @@
 """Read, check and repair a journal, whose lines have a number and a checksum.
 
-In ``{"event": "moved", …, "n": 17, "crc": "5d41402a"}``, `n` counts from 1 and `crc` is the CRC-32
-of the line without `crc`. Both reveal changed, missing and repeated lines.
+An example is ``{"event": "moved", …, "n": 17, "crc": "5d41402a"}``. The number `n` counts from 1.
+The checksum `crc` is the CRC-32 of the line without `crc`. Both reveal changed, missing and
+repeated lines.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import re
 import sys
 import zlib
 from array import array
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, overload
@@ -38,21 +39,16 @@ Event = dict[str, Any]
 
 
 class Events(Sequence[Event]):
-    """Events in the text of a journal, parsed on demand to save memory.
+    """Events in the text of a journal, parsed on demand to save memory."""
 
-    Args:
-        read: function that parses a line.
-    """
-
-    def __init__(self, data: bytes = b"", read: Callable[[bytes], Event] = lambda line: {}) -> None:
+    def __init__(self, data: bytes = b"") -> None:
         self.kinds: list[str] = []
         self._data = data
-        self._read = read
         self._begins, self._ends = array("q"), array("q")
         self._added: dict[int, Event] = {}
 
     def add_line(self, begin: int, end: int, kind: str) -> None:
-        """Add the event of the line from byte `begin` to byte `end` of the text."""
+        """Add the event of the intact line from byte `begin` to byte `end` of the text."""
         self._begins.append(begin)
         self._ends.append(end)
         self.kinds.append(kind)
@@ -82,7 +78,9 @@ class Events(Sequence[Event]):
     def _at(self, index: int) -> Event:
         if index in self._added:
             return self._added[index]
-        return self._read(self._data[self._begins[index] : self._ends[index]])
+        found = unseal(self._data[self._begins[index] : self._ends[index]])
+        assert found is not None  # only intact lines are added
+        return found[0]
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sequence) and list(self) == list(other)
@@ -176,7 +174,7 @@ def read_journal(path: Path, *, lines: bool = False) -> JournalContents:
         data = b""
     except OSError as error:
         raise cannot(path, "read", error) from error
-    found = JournalContents(Events(data, _event))
+    found = JournalContents(Events(data))
     for line in _walk(path, data, found):
         if lines:
             found.lines.append(line)
@@ -251,11 +249,6 @@ def _walk(path: Path, data: bytes, found: JournalContents) -> Iterator[bytes]:
     found.rest = data[position:]
     if damaged:
         yield from _gap(found, damaged, found.number + lost)
-
-
-def _event(line: bytes) -> dict[str, Any]:
-    found = unseal(line)
-    return {} if found is None else found[0]
 
 
 def _gap(found: JournalContents, damaged: list[int], before: int) -> Iterator[bytes]:

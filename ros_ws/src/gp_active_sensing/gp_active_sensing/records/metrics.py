@@ -9,7 +9,7 @@ import numpy as np
 
 from gp_active_sensing.belief import Belief
 from gp_active_sensing.belief.mixture import Mixture
-from gp_active_sensing.records.ground_truth import GroundTruth, SensorLaw
+from gp_active_sensing.records.ground_truth import GroundTruth, SensorModel
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import BoolArray, FloatArray, IntArray
 from gp_active_sensing.util.groups import nearby_groups
@@ -135,7 +135,7 @@ class Scorer:
         sensor: distribution of readings; None = no scores for new readings.
     """
 
-    def __init__(self, truth: GroundTruth, sensor: SensorLaw | None = None) -> None:
+    def __init__(self, truth: GroundTruth, sensor: SensorModel | None = None) -> None:
         self.truth = truth
         self.sensor = sensor
 
@@ -181,7 +181,7 @@ class Scorer:
 
 
 def _of_readings(
-    belief: Belief, found: Mixture, truth: FloatArray, sensor: SensorLaw
+    belief: Belief, found: Mixture, truth: FloatArray, sensor: SensorModel
 ) -> list[float | None]:
     """Return, for each level, the mean probability that a reading is in its predicted interval."""
     reading = found.noisier(belief.noise_of(None))

@@ -1,10 +1,9 @@
 """Map of a run: its configuration, the fingerprint of its places, and its occupancy grids.
 
-The configuration may leave spacing and origin open. The first event of a run has the chosen values
-under ``map``, and a fingerprint of the places under ``places``. If the map is built again and has
-other places, an error is raised. The map's file has then changed, or the package has another
-version. The run directory stores the occupancy grids of a mission as files of map_server (mode
-raw).
+The configuration may leave spacing and origin open. The first event of a run has the computed
+values under ``map``, and a fingerprint of the places under ``places``. An error is raised if the
+map is built again with other places, because its file or the package's version has changed. The
+run directory stores the occupancy grids of a mission as files of map_server (mode raw).
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ _WORKED_OUT = ("spacing", "origin")
 
 
 def worked_out(given: MapConfig, settled: MapConfig) -> dict[str, Any]:
-    """Return the entries of `settled` for keys that the `given` configuration leaves open."""
+    """Return spacing and origin of `settled` if they differ from the configuration `given`."""
     before, after = to_mapping(given), to_mapping(settled)
     return {
         key: after[key] for key in _WORKED_OUT if key in after and after[key] != before.get(key)

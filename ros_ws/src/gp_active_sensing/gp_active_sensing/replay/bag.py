@@ -32,7 +32,7 @@ DAMAGED = ("cannot be opened", "is damaged")
 
 
 class BagMessage(NamedTuple):
-    """Recorded message as raw CDR; `stamp_ns` is the time at which it was recorded."""
+    """Recorded message as raw CDR; `stamp_ns` is the time of recording."""
 
     stamp_ns: int
     topic: str
@@ -42,7 +42,7 @@ class BagMessage(NamedTuple):
 
 @dataclass(frozen=True)
 class BagTopic:
-    """Topic of a bag; a latched topic kept its last message for late subscribers."""
+    """Topic of a bag; if `latched`, late subscribers received the last message."""
 
     name: str
     type: str
@@ -87,7 +87,7 @@ class Bag:
         self._typestores: dict[str, Any] = {}
         """Type store of each topic, or its error."""
         self._foreign: dict[str, Any] = {}
-        """Standard type store, by topic, for topics on which the bag redefines a standard type."""
+        """Standard type store of each topic on which the bag redefines a standard type."""
         self._cache: dict[str, object] = {}
         """Cache of the message converter in rosbags."""
         self.topics: tuple[BagTopic, ...] = ()

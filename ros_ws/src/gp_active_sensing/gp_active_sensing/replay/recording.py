@@ -25,6 +25,7 @@ class Recording:
     """Mission whose journal is recorded as frames on a topic.
 
     Args:
+        config: parameters of the node.
         scenario: scenario of the mission; None = no scenario.
         topics: topics of each probe.
         topic: topic of the frames.

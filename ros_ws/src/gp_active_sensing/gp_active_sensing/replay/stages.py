@@ -56,7 +56,7 @@ class StageInformation:
 class ReplayStages:
     """Recorder of the completed stages of a replay."""
 
-    def __init__(self, parts: MissionComponents, show: Show = lambda record: None) -> None:
+    def __init__(self, parts: MissionComponents, show: Show) -> None:
         self._parts = parts
         self._show = show
         self._asked: dict[int, tuple[SensingLoop, tuple[int, ...]]] = {}
@@ -88,7 +88,9 @@ class ReplayStages:
 
     def _compared(self, stage: Stage) -> dict[str, Any]:
         known = self._asked.pop(stage.number, None)
-        went = _went(stage)
+        went = stage.went
+        if went is None and stage.value is not None:
+            went = stage.plan.waypoints[0]
         names = self._parts.mission.loop.topology.names
         found: dict[str, Any] = {} if went is None else {"went": went, "went_name": names[went]}
         if known is None:
@@ -104,9 +106,3 @@ class ReplayStages:
             gained.stages += 1
             gained.agreed += went == places[0]
         return found
-
-
-def _went(stage: Stage) -> int | None:
-    if stage.went is not None:
-        return stage.went
-    return None if stage.value is None else stage.plan.waypoints[0]

@@ -252,7 +252,7 @@ def _is_profile(text: str) -> bool:
 
 
 class _CutOff:
-    """File to which zeros are appended, so that a truncated last record can be read."""
+    """File whose truncated last record is filled up with zeros."""
 
     def __init__(self, stream: IO[bytes]) -> None:
         self._stream = stream

@@ -1,9 +1,8 @@
 """Verify that a recorded mission repeats its decisions and readings.
 
-The frames of topic ``~/journal`` (`mission.input_log`) contain the messages and the time of each
-step, and the time of each decision. Each decision is computed again with the same number of
-expansions. The mission then continues with the recorded decision, so that later decisions can be
-compared.
+The frames of topic ``~/journal`` (`mission.input_log`) contain the messages, and the times of
+steps and decisions. Each decision is computed again with the same number of expansions. The
+mission then continues with the recorded decision, so that later decisions can be compared.
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from types import MappingProxyType
 from typing import Any
 
 from gp_active_sensing.config import from_mapping
@@ -191,8 +189,8 @@ class ReproducibilityCheck:
         config: ActiveSensingConfig,
         clockwork: VirtualClock,
         *,
-        maps: Mapping[str, GridMap] = MappingProxyType({}),
-        show: Show = lambda record: None,
+        maps: Mapping[str, GridMap],
+        show: Show,
     ) -> None:
         self.comparison = Comparison()
         self.read = 0
@@ -215,7 +213,7 @@ class ReproducibilityCheck:
         if event.KIND in COMPARED:
             self._replayed.append(to_line(event))
 
-    def run(self, recording: Recording, progress: Callable[[int], None] = lambda read: None) -> str:
+    def run(self, recording: Recording, progress: Callable[[int], None]) -> str:
         """Repeat the mission; return its status."""
         for number, frame in enumerate(recording.frames, start=1):
             self._frame(frame)

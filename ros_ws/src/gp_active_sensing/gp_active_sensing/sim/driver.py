@@ -57,7 +57,7 @@ def with_model_of(scenario: Scenario, run_dir: Path | None) -> Scenario:
 logger = logging.getLogger(__name__)
 
 PATIENCE = 10_000.0
-"""Longest simulated time in which no probe drives and no new waypoint comes [s]."""
+"""Longest simulated time without a moving probe or a new waypoint [s]."""
 
 
 def run_name(scenario: Scenario, now: datetime) -> str:

@@ -21,7 +21,7 @@ from gp_active_sensing.types import BoolArray, Cost, Reading, Route
 logger = logging.getLogger(__name__)
 
 EPOCH_NS = 1
-"""Start of simulated time [ns]; not 0, which in ROS means that there is no time yet."""
+"""Start of simulated time [ns]. In ROS, time 0 means that the time is not known."""
 TimedPose: TypeAlias = tuple[int, tuple[float, ...]]
 """Time [ns] and pose: x, y [m], heading [rad], and z [m] on a map with heights."""
 POSES = 2.0

@@ -159,8 +159,8 @@ class SimulationRunner:
         parameters: parameters of the node, which override values of the scenario.
         driver: name of the driver in the records.
         clock: monotonic clock for planning times [s].
-        open_run: function that opens the directory of a new or resumed run. A resumed run takes the
-            decisions that are in the directory's journal.
+        open_run: function that opens the directory of a new or resumed run. A resumed run repeats
+            the decisions of its journal.
 
     Raises:
         ActiveSensingError: a scenario or parameters that cannot be used.
@@ -198,7 +198,7 @@ class SimulationRunner:
             for name in self.players
             if sortie != SortieConfig()
         }
-        self._changed_ns: dict[str, int] = {}
+        self.changing: dict[str, int] = {}
         """Time at which each current battery change ends [ns], by probe."""
         self.sent: list[tuple[str, int]] = []
         """Probe and place of each published waypoint."""
@@ -253,11 +253,6 @@ class SimulationRunner:
         return 1e-9 * (self.now_ns - EPOCH_NS)
 
     @property
-    def changing(self) -> list[str]:
-        """Names of probes whose battery is being changed."""
-        return list(self._changed_ns)
-
-    @property
     def dropouts(self) -> int:
         """Number of dropouts of all sensors."""
         return sum(player.dropouts for player in self.players.values())
@@ -297,9 +292,9 @@ class SimulationRunner:
             if not probe.sortie.waiting:
                 continue
             done_ns = self.now_ns + round(1e9 * CHANGE_SECONDS)
-            if self._changed_ns.setdefault(name, done_ns) > self.now_ns:
+            if self.changing.setdefault(name, done_ns) > self.now_ns:
                 continue
-            del self._changed_ns[name]
+            del self.changing[name]
             if name in self.batteries:
                 self.batteries[name].fill()
             if name:
@@ -319,7 +314,7 @@ class SimulationRunner:
                 found.append(probe.arrival.remaining(self.now_ns))
         if self.expert is not None and self.expert.due is not None:
             found.append(self.expert.due - self.clock())
-        found += [1e-9 * (done_ns - self.now_ns) for done_ns in self._changed_ns.values()]
+        found += [1e-9 * (done_ns - self.now_ns) for done_ns in self.changing.values()]
         consulting = self.mission.consulting
         if consulting is not None and (until := consulting.until) is not None:
             found.append(until - self.clock())

@@ -239,7 +239,10 @@ def scenario_from_mapping(
         try:
             policy = build_policy(dict(chosen or DEFAULT_POLICY))
         except ConfigError as error:
-            problems.extend(_under("policy", problem) for problem in error.problems)
+            problems += [
+                problem if problem.startswith("policy.") else f"policy: {problem}"
+                for problem in error.problems
+            ]
     if scenario is not None and policy is not None:
         try:
             objective_of(policy, scenario.seek)
@@ -265,10 +268,6 @@ def with_policy(mapping: Mapping[str, Any], name: str) -> dict[str, Any]:
     if isinstance(old, Mapping):
         kept = {k: v for k, v in old.items() if k in known}
     return {**mapping, "policy": {"name": name, **kept}}
-
-
-def _under(section: str, problem: str) -> str:
-    return problem if problem.startswith(f"{section}.") else f"{section}: {problem}"
 
 
 def _with_files(mapping: Any, base_dir: Path | None) -> Any:

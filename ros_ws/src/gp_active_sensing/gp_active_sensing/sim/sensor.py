@@ -102,7 +102,7 @@ class SimulatedSensor:
             location: index of the place.
             visit: number of earlier readings of the place.
             stamp_ns: time of the reading; the field is read at ``t = stamp_ns * 1e-9`` [s].
-            exact: value in place of ``f(t)``, such as a speed measured on the way.
+            exact: noise-free value; None = ``f(t)``.
         """
         config = self.config
         rng = np.random.default_rng([self.seed, location, visit, _STREAM])

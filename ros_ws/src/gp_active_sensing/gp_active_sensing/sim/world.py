@@ -56,7 +56,7 @@ class World:
         start: index of the first place; None = the probe is at no place yet.
         speed: speed of the probe [m/s], or "limit" for the map's speeds.
         budget: budget of the mission, including its end place.
-        crosses: True = take the cheapest route; False = prefer passed places.
+        crosses: True = drive the cheapest route; False = prefer routes through passed places.
         traffic: SUMO simulation with the probe
             (`gp_active_sensing_bench.traffic.live.LiveTraffic`); None = no live traffic.
         turn_radius: smallest radius of a curve of the probe [m]; 0 = the probe turns on the spot.

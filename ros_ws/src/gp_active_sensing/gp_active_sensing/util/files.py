@@ -357,7 +357,7 @@ def _lock(stream: IO[bytes], folder: Path) -> None:
 
 
 def is_at(stream: IO[bytes], path: Path) -> bool:
-    """Return whether `path` still names the file to which `stream` is open."""
+    """Return whether the file at `path` is still the file of the open `stream`."""
     mine = os.fstat(stream.fileno())
     try:
         there = path.stat(follow_symlinks=False)

@@ -1,6 +1,6 @@
 """Import a package's names and optional libraries on first use (PEP 562).
 
-A program thus loads only the modules that it uses.
+A program loads only the modules that it uses.
 """
 
 from __future__ import annotations

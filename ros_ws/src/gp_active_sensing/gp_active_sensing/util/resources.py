@@ -19,7 +19,7 @@ DATA_VARIABLE = "GPAS_DATA"
 
 _PACKAGE = "gp_active_sensing"
 _OTHERS = {"experiments": "gp_active_sensing_bench"}
-"""Package that ships the resources, for each kind that this package does not ship."""
+"""Other packages that ship resources, by kind."""
 _SUFFIXES = {
     "bags": (".mcap", ".db3"),
     "experiments": (".yaml", ".yml"),

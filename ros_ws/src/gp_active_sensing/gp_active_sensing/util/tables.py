@@ -190,10 +190,9 @@ class Table:
 
         Args:
             columns: (c,) names of the columns.
-            times: columns that may have time stamps in ISO 8601, by default in UTC. If the first
-                value is a stamp, times are measured from this stamp.
-            origins: for a column with stamps, the stamp from which times are measured instead of
-                from the first stamp.
+            times: columns that may have time stamps in ISO 8601, by default in UTC. The first value
+                decides whether the column has stamps or numbers.
+            origins: time stamp of time 0, by column; default: the first stamp of the column.
             unit: length of the unit of the times [s].
             measured: columns in which usual fill values, such as -9999, count as missing.
 

@@ -1,7 +1,7 @@
 """Argmax and sorting that treat nearly equal values as ties.
 
-The last digits of equal values depend on the processor. The first of several tied values is chosen,
-which gives the same choice on every computer.
+Rounding errors depend on the processor. The first of several tied values is chosen, so that every
+computer makes the same choice.
 """
 
 from __future__ import annotations

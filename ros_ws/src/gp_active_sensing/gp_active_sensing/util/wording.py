@@ -144,11 +144,12 @@ class PredictabilityMonitor:
         share, places = record.get("explained"), record.get("explained_places") or 0
         if share is None or places < _FEW:
             return ""
-        tell = share > 0.0 if self._predicting else share >= _AGAIN
-        if tell == self._predicting:
+        predicting = share > 0.0 if self._predicting else share >= _AGAIN
+        if predicting == self._predicting:
             return ""
-        self._predicting = tell
-        return f"{places} places read: {describe_predictability(share)}{' now' if tell else ''}"
+        self._predicting = predicting
+        now = " now" if predicting else ""
+        return f"{places} places read: {describe_predictability(share)}{now}"
 
 
 def _number(value: object, unit: str) -> str:

@@ -245,7 +245,7 @@ def scalar(value: Any) -> str:
 
 
 def check_meaning(text: str, meant: Any, *, what: str) -> None:
-    """Check that a YAML parser reads the intended data `meant` from a text of YAML.
+    """Check that a YAML text is read as the data `meant`.
 
     A list that contains lists must be in the YAML as JSON text. `what` names the text in the error.
 

@@ -89,7 +89,7 @@ class Formula:
         text: the expression.
 
     Raises:
-        ConfigError: the text is not such an expression; the message has column and known names.
+        ConfigError: the text is not a valid expression.
     """
 
     def __init__(self, text: str) -> None:

@@ -1,4 +1,4 @@
-"""Concentration of a plume, which a flow carries from a source and which spreads and decays.
+"""Concentration of a plume that drifts with a flow, spreads and decays.
 
 The concentration is an integral over Gaussian puffs in two dimensions. The source emits q per
 second and per metre of depth of the mixed layer:

@@ -48,9 +48,9 @@ class _Cells:
 def table_truth(path: Path, config: FieldConfig, topology: Topology) -> GroundTruth:
     """Return the field ``offset + scale * column`` at a map's places.
 
-    If a place has no value in a time slot, the nearest slot with a value of this place is used. A
-    place without any value gets ``fill``. Both substitutes are logged and do not count as known
-    values. With several columns or intervals the field changes with time.
+    A missing value is copied from the nearest time slot in which the place has a value. A place
+    without any value gets ``fill``. Both substitutes are logged and do not count as known values.
+    With several columns or intervals the field changes with time.
 
     Raises:
         MapError: a table that cannot be used; the message has the line, or the places without a

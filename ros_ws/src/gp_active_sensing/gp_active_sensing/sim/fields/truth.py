@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
@@ -154,8 +153,7 @@ def build_truth(config: FieldConfig, topology: Topology, seed: int) -> GroundTru
     """Return the noise-free field of a scenario at the places of a map.
 
     Raises:
-        ConfigError: the file is missing, or the number of length-scales or a variable of the
-            formula does not fit the map's features.
+        ConfigError: the file is missing, or length-scales or formula do not fit the map's features.
         MapError: the table or raster cannot be used; the message names places without a value.
     """
     if config.kind == "gp":
@@ -165,7 +163,11 @@ def build_truth(config: FieldConfig, topology: Topology, seed: int) -> GroundTru
         raise ConfigError(msg)
     if config.kind in ("formula", "plume"):
         return ComputedField(config, topology)
-    path = _find(config.file or "")
+    try:
+        path = find_resource("maps", config.file or "")
+    except ResourceError as error:
+        msg = f"field.file: {error}"
+        raise ConfigError(msg) from error
     if config.kind == "raster":
         from gp_active_sensing.sim.fields.raster import raster_truth
 
@@ -205,11 +207,3 @@ def _root(config: FieldConfig, topology: Topology) -> _Root:
         )
         raise ConfigError(msg)
     return _symmetric_root(build_kernel(config.kernel).correlation(features, features, scales))
-
-
-def _find(file: str) -> Path:
-    try:
-        return find_resource("maps", file)
-    except ResourceError as error:
-        msg = f"field.file: {error}"
-        raise ConfigError(msg) from error
