@@ -19,7 +19,7 @@ from gp_active_sensing.types import BoolArray
 
 
 def mark_of(grid: OccupancyGrid) -> str:
-    """Return a checksum of an occupancy grid, with eight digits."""
+    """Return a checksum of an occupancy grid: eight hexadecimal digits."""
     rows, columns = grid.shape
     head = (rows, columns, float(grid.resolution), *map(float, grid.origin), float(grid.yaw))
     return f"{zlib.crc32(grid.values.tobytes(), zlib.crc32(repr(head).encode())):08x}"
@@ -74,11 +74,8 @@ class LivePlaces:
                 "another one, or has moved in its frame: go on with it in a new mission"
             )
             raise MapError(msg)
-        if (
-            found.names == before.names
-            and closed == self.closed
-            and _moves(found) == _moves(before)
-        ):
+        same = found.names == before.names and closed == self.closed
+        if same and _moves(found) == _moves(before):
             return None
         if closed:
             weights = found.weights.copy()

@@ -214,8 +214,8 @@ class Roads(GraphTopology):
     ) -> tuple[FloatArray, tuple[str, ...]]:
         """Return coordinates (n, d) of an embedding of the graph of segments, and their names.
 
-        The weight of a link is the range-normalised Manhattan distance between the features of its
-        two segments. The feature "direction" counts as an angle.
+        The weights of the links are those of `manhattan_weights`. The feature "direction" counts as
+        an angle.
         """
         if len(features) > 1:
             msg = f"features: {RELATIONAL} stands alone, got {', '.join(features)}"
@@ -340,7 +340,7 @@ MOST = 24
 
 
 def manhattan_weights(links: Links, columns: FloatArray, circular: FloatArray) -> FloatArray:
-    """Return the (m,) range-normalised Manhattan distances of linked places [Chen2012].
+    """Return the weights (m,) of links: scaled Manhattan distances between places [Chen2012].
 
     ``w_ij = Σ_k |s_ik - s_jk| / range_k + Σ_l angle_l(i, j) / π``, with s = `columns` (n, p), and
     angles between the directions `circular` (n, c) [rad]. A constant column adds 0. The smallest

@@ -91,7 +91,7 @@ class MoveArrays:
     def tree(self, root: int, by: str, *, back: bool = False) -> WaysFrom:
         """Return the cheapest paths from a place, or with `back` the cheapest paths to the place.
 
-        If paths are equally cheap, the path whose last crossed place is cheapest to reach counts.
+        If paths are equally cheap, prefer the path whose last crossed place is cheapest to reach.
         """
         from scipy.sparse import csgraph
 

@@ -41,7 +41,7 @@ _CIRCLE = 16
 _MOST_BENDS = 10_000
 """Largest number of points in all corridors of a plan together."""
 _SAME = 1e-3
-"""Two polygons count as equal if they differ by at most this fraction of their area."""
+"""Largest difference between two polygons that count as equal, as a fraction of their area."""
 _MEET = 1e-6
 """Largest distance between the ends of a closed path [degree], about 0.1 m."""
 
@@ -123,7 +123,7 @@ def read_areas(path: Path, *, datum: Point | None = None, crs: str = "") -> Area
     )
 
 
-# -- what a shape is for ---------------------------------------------------------------------------
+# -- roles of shapes -------------------------------------------------------------------------------
 
 _LABEL = r"( ?(zones?|areas?|polygons?|regions?|rings?|boundary|line|(geo ?)?fences?))*"
 _WORDS = {
@@ -239,7 +239,7 @@ def _closed(line: Any) -> FloatArray | None:
     return np.asarray(points[:-1])
 
 
-# -- where shapes are ------------------------------------------------------------------------------
+# -- positions of shapes ---------------------------------------------------------------------------
 
 
 def _in_metres(

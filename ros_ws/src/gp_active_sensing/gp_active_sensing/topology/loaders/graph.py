@@ -30,7 +30,7 @@ _USED = {
 _ONE = re.compile(r"'([^']*)'|\"([^\"]*)\"|([^\s,\[\]'\"]+)")
 _POSITIONS = (("x", "y"), ("lon", "lat"))
 _ONE_WAY = {"true", "yes", "1", "-1", "reverse"}
-"""An edge is one-way if its attribute `oneway` has or lists one of these values."""
+"""Values of the attribute `oneway` that make an edge one-way."""
 
 
 class _Edge(NamedTuple):

@@ -133,7 +133,7 @@ _UNKNOWN_SHADE = 205.0
 
 @dataclass(frozen=True)
 class _MapDescription:
-    image: str  # name of a file beside this one
+    image: str  # path of the image, relative to the YAML file
     resolution: float  # width of a pixel [m]
     origin: tuple[float, ...]  # x, y and yaw of the lower left corner [m, m, rad]
     negate: int | bool = 0  # 1: white is occupied
