@@ -10,11 +10,8 @@ from datetime import datetime, timezone
 from typing import Any
 
 from gp_active_sensing.records.events import Event, LimitsMoved, ReadingGated, ReadingUsed
-from gp_active_sensing.report.source import RunData
+from gp_active_sensing.report.source import RunData, section_of
 from gp_active_sensing.util.wording import in_words, moment, symbol
-
-Fact = tuple[str, str]
-"""Label and value of a fact."""
 
 _CALENDAR = 1_000_000_000 * 10**9
 """Smallest stamp of a calendar time [ns]; stamps of simulations are smaller."""
@@ -27,26 +24,27 @@ class RunTotals:
     Args:
         first_ns, last_ns: earliest and latest time of an event [ns]; 0 = not known.
         used: number of used readings.
+        moved: number of times that limits on the field closed or opened a place; keys "closed" and
+            "opened".
     """
 
     first_ns: int = 0
     last_ns: int = 0
     used: int = 0
     moved: Counter[str] = field(default_factory=Counter)
-    """Number of places that limits on the field closed ("closed") or opened ("opened")."""
     _gated: dict[tuple[str, int], list[ReadingGated]] = field(default_factory=dict)
-    """Readings set aside as outliers, by probe and stamp, until a later event uses them."""
+    """Outliers that were set aside and not used later, by probe and stamp."""
 
     @classmethod
     def of(cls, events: Iterable[Event]) -> RunTotals:
-        """Return the totals of events, in journal order."""
+        """Return the totals of events, which must be in journal order."""
         found = cls()
         for event in events:
             found.add(event)
         return found
 
     def add(self, event: Event) -> None:
-        """Add an event; O(1)."""
+        """Add an event."""
         if (time_ns := event.time_ns) > 0:
             self.first_ns = min(self.first_ns or time_ns, time_ns)
             self.last_ns = max(self.last_ns, time_ns)
@@ -64,30 +62,30 @@ class RunTotals:
         """Number of readings that were set aside as outliers and not used later."""
         return sum(map(len, self._gated.values()))
 
-    def wildest(self, most: int) -> list[ReadingGated]:
+    def outliers(self, most: int) -> list[ReadingGated]:
         """Return up to `most` outliers that were set aside and not used later, largest first."""
         gated = (event for events in self._gated.values() for event in events)
         return heapq.nsmallest(most, gated, key=lambda event: -(event.off or 0.0))
 
 
-def facts_of(data: RunData, tally: RunTotals) -> list[Fact]:
-    """Return the facts in the order of the page."""
+def facts_of(data: RunData, tally: RunTotals) -> list[tuple[str, str]]:
+    """Return the label and the value of each known fact, in the order of the page."""
     return [fact for fact in _facts(data, tally) if fact[1]]
 
 
 def headline(data: RunData, tally: RunTotals) -> str:
-    """Return date, duration and sensor as one sentence; "" if all are unknown."""
+    """Return date, duration and sensor in one line; "" if all are unknown."""
     known = dict(facts_of(data, tally))
     return " · ".join(known[key] for key in ("date", "duration", "sensor") if key in known)
 
 
-def _facts(data: RunData, tally: RunTotals) -> Iterator[Fact]:
+def _facts(data: RunData, tally: RunTotals) -> Iterator[tuple[str, str]]:
     if first := tally.first_ns:
         calendar = first >= _CALENDAR
         yield "date", _date(first, tally.last_ns) if calendar else ""
         yield "duration", _duration(1e-9 * (tally.last_ns - (first if calendar else 0)))
     yield "sensor", _sensor(data.config)
-    yield "poses", _topic(data.config.get("pose"))
+    yield "poses", _topic(section_of(data.config, "pose"))
     topology = data.topology
     yield "map", f"{topology.name}, {topology.n} places, frame {topology.frame}"
     if topology.datum is not None:
@@ -95,9 +93,7 @@ def _facts(data: RunData, tally: RunTotals) -> Iterator[Fact]:
         yield "datum", f"latitude {latitude:.6f}, longitude {longitude:.6f}"
     yield "readings used", str(tally.used)
     yield "readings set aside", _gated(tally)
-    rejected = data.summary.get("rejected_by_reason")
-    if isinstance(rejected, Mapping):
-        yield "messages not used", in_words(rejected)
+    yield "messages not used", in_words(section_of(data.summary, "rejected_by_reason"))
     yield "sorties", str(data.summary.get("sorties") or "")
     if aside := data.summary.get("set_aside"):
         yield "places set aside", ", ".join(map(str, aside))
@@ -106,7 +102,7 @@ def _facts(data: RunData, tally: RunTotals) -> Iterator[Fact]:
 
 
 def time_of(stamp_ns: int) -> str:
-    """Return a stamp as date and time in UTC, or a simulation's stamp in seconds."""
+    """Return a stamp [ns] as date and time in UTC, or a simulation's stamp in seconds."""
     if stamp_ns < _CALENDAR:
         return moment(stamp_ns)
     seconds, rest = divmod(stamp_ns, 10**9)
@@ -130,18 +126,17 @@ def _duration(seconds: float) -> str:
 
 
 def _sensor(config: Mapping[str, Any]) -> str:
-    reading = config.get("reading")
-    if isinstance(reading, Mapping):
+    if reading := section_of(config, "reading"):
         return _topic(reading)
-    sensor = config.get("sensor")
-    if isinstance(sensor, Mapping) and sensor.get("noise_std") is not None:
-        unit = symbol(str((config.get("field") or {}).get("unit", "")))
-        return f"simulated, noise {sensor['noise_std']:g} {unit}".rstrip()
-    return ""
+    noise_std = section_of(config, "sensor").get("noise_std")
+    if noise_std is None:
+        return ""
+    unit = symbol(str(section_of(config, "field").get("unit", "")))
+    return f"simulated, noise {noise_std:g} {unit}".rstrip()
 
 
-def _topic(section: Any) -> str:
-    if not isinstance(section, Mapping) or not section.get("topic"):
+def _topic(section: Mapping[str, Any]) -> str:
+    if not section.get("topic"):
         return ""
     field = f", field {section['field']}" if section.get("field") else ""
     kind = f" ({section['type']}{field})" if section.get("type") else ""
@@ -154,12 +149,13 @@ def _limits(data: RunData, tally: RunTotals) -> str:
     closed, opened = tally.moved["closed"], tally.moved["opened"]
     left = f"{data.topology.n - closed + opened} of {data.topology.n} places open"
     found = f"{left}; closed {closed} times, opened {opened} times"
-    beyond = (data.summary.get("limits") or {}).get("read_beyond")
+    beyond = section_of(data.summary, "limits").get("read_beyond")
     return found if beyond is None else f"{found}; {beyond} places read beyond the limits"
 
 
 def _gated(tally: RunTotals) -> str:
-    for wildest in tally.wildest(1):
-        off = "" if wildest.off is None else f", {wildest.off:.1f} standard deviations off"
-        return f"{tally.set_aside}; the farthest off was {wildest.reading.value:.4g}{off}"
-    return ""
+    if not tally.set_aside:
+        return ""
+    [farthest] = tally.outliers(1)
+    off = "" if farthest.off is None else f", {farthest.off:.1f} standard deviations off"
+    return f"{tally.set_aside}; the farthest off was {farthest.reading.value:.4g}{off}"

@@ -1,4 +1,4 @@
-"""Maps of a page on a lattice that is finer than the lattice of the places."""
+"""Map of a page with more points than places, on a lattice."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _LEAST = 1.5
 
 
 def finer_spacing(topology: Topology, observed: int = 0) -> float | None:
-    """Return the spacing of a lattice that is finer than the lattice of the places [m].
+    """Return the spacing of the finer lattice [m].
 
     `observed` is the number of places with a reading. The result is None on roads, lines and
-    layers, and on maps with too many places.
+    layers, and if the lattice would have too many points.
     """
     extent = np.ptp(topology.positions, axis=0)
     flat = topology.heights is None and float(extent.min()) > 0.0
@@ -42,8 +42,8 @@ def finer_spacing(topology: Topology, observed: int = 0) -> float | None:
 def finer_map(topology: Topology, belief: Belief) -> dict[str, Any] | None:
     """Return mean and standard deviation of the noise-free field on the finer lattice.
 
-    Lattice points are numbered row by row from the south-west corner. The result is None if
-    `finer_spacing` returns None.
+    Lattice points are numbered row by row from the south-west corner. The result is None without
+    readings or if `finer_spacing` returns None.
     """
     observed = int(belief.observed.sum())
     spacing = finer_spacing(topology, observed) if observed else None

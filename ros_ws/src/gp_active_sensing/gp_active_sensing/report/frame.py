@@ -1,4 +1,4 @@
-"""Single-file HTML page with styles, scripts and colours; a browser loads no other file."""
+"""HTML page in a single file, with styles, scripts and data."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import numpy as np
 
 _PACKAGE = "gp_active_sensing.report"
 _COUNT = 64
-# Lightness increases throughout; the first and last colour differ from black and white.
+# Lightness increases. The first and last colour differ from black and white.
 _VALUES = ("#4b2a86", "#3f559f", "#2f7d9f", "#2aa08c", "#5dbb63", "#a9cc44", "#ead23c")
 _DOUBT = ("#3d2c6e", "#6d2f86", "#a33a83", "#d64f6d", "#f07d55", "#f6b052", "#f8de7e")
 
@@ -35,8 +35,6 @@ VALUES = colour_table(_VALUES)
 """Colours of the field, from dark (small) to bright (large)."""
 DOUBT = colour_table(_DOUBT)
 """Colours of the standard deviation."""
-
-
 PAGE = "report.html"
 
 
@@ -54,7 +52,7 @@ def build_page(
     """Return a page.
 
     Args:
-        body: name of an HTML asset, whose content is placed inside ``frame.html``.
+        body: name of the HTML asset that is inserted into ``frame.html``.
         scripts: names of the scripts, in the order of execution.
         data: data for the scripts, stored as JSON in the element ``#data``.
         connect: value of ``connect-src`` in the security policy; "" = none.
@@ -63,12 +61,12 @@ def build_page(
         package: package whose folder ``assets`` is searched first.
         slots: HTML for the named slots; the caller must escape texts of a run.
     """
-    texts = [f"\n{_asset(name, package)}" for name in scripts]
-    whole = _asset("frame.html").replace("$body", _asset(body, package))
+    texts = [f"\n{asset(name, package)}" for name in scripts]
+    whole = asset("frame.html").replace("$body", asset(body, package))
     return Template(whole).substitute(
         slots,
         policy=html.escape(security_policy(texts, connect, images), quote=False),
-        css="\n".join(_asset(name) for name in styles),
+        css="\n".join(map(asset, styles)),
         scripts="\n".join(f"<script>{text}</script>" for text in texts),
         data=as_json(data),
     )
@@ -82,11 +80,12 @@ def as_json(data: Mapping[str, Any]) -> str:
 
 def tile(figure: str, text: str) -> str:
     """Return the HTML of a headline figure."""
-    figure = html.escape(figure).replace("_", "_<wbr>")  # a possible line break in a long name
+    figure = html.escape(figure).replace("_", "_<wbr>")  # allow line breaks in long names
     return f'<div class="tile"><b>{figure}</b><span>{html.escape(text)}</span></div>'
 
 
-def _asset(name: str, package: str = _PACKAGE) -> str:
+def asset(name: str, package: str = _PACKAGE) -> str:
+    """Return the text of an asset of a package, or of this package if the other has none."""
     folders = [resources.files(owner) / "assets" for owner in (package, _PACKAGE)]
     return next(folder / name for folder in folders if (folder / name).is_file()).read_text("utf-8")
 

@@ -14,14 +14,14 @@ from gp_active_sensing.topology.projection import geographic_of, local_system
 from gp_active_sensing.types import BoolArray, FloatArray
 
 MOST_LAYERS = 12
-"""Largest number of layers; on a map with more heights, a layer has several heights."""
+"""Largest number of drawn layers. On a map with more heights, a layer has several heights."""
 _GAP = 0.2
 """Gap between two layers drawn side by side, as a fraction of the map's extent."""
 POWERS = tuple((i, j) for i in range(4) for j in range(4 - i))
 """Exponents of x and y for each coefficient of a polynomial of third degree."""
 _SIDE = 9
 _ENOUGH = 1e-7
-"""Largest allowed error of the polynomials [degree], about a centimetre."""
+"""Largest allowed error of the polynomials [degree], about a centimetre on the ground."""
 _MOST_POINTS = 60_000
 """Largest number of corners of all shore lines on a page."""
 _SAMPLES = 500
@@ -29,11 +29,11 @@ _SAMPLES = 500
 
 
 def layers_of(topology: Topology, side: float) -> dict[str, Any] | None:
-    """Return the layout of the layers of a map; None for a map in the plane.
+    """Return the layout of the layers of a map, drawn side by side; None for a map in the plane.
 
-    A page draws the layers side by side, with places as squares of side `side` [m]. Keys: ``of``
-    (n,) is the layer of each place. ``labels``, ``shifts`` (added to positions) and ``corners``
-    (upper left) [m] have an item per layer. ``low`` and ``high`` bound all layers [m].
+    Each place is a square of side `side` [m]. Keys: ``of`` (n,) = layer of each place. ``labels``,
+    ``shifts`` (added to positions [m]) and ``corners`` (upper left [m]) have an item for each
+    layer. ``low`` and ``high`` = bounds of the drawing [m].
     """
     if topology.heights is None:
         return None
@@ -66,9 +66,9 @@ def layers_of(topology: Topology, side: float) -> dict[str, Any] | None:
 
 
 def georeference(topology: Topology) -> dict[str, Any] | None:
-    """Return polynomials of third degree that convert map positions to degrees.
+    """Return polynomials of third degree that convert map positions to longitude and latitude.
 
-    Keys: ``middle`` and ``half`` scale positions to -1 … 1; ``longitude`` and ``latitude`` are
+    Keys: ``middle`` and ``half`` [m] scale positions to -1 … 1; ``longitude`` and ``latitude`` are
     coefficients in the order of `POWERS`. The result is None without a datum or pyproj, or if the
     error exceeds `_ENOUGH`.
     """
@@ -130,12 +130,10 @@ def _walls(ground: FreeGround, low: FloatArray, high: FloatArray) -> list[FloatA
 
 
 def _runs(free: BoolArray) -> list[FloatArray]:
-    """Return the edges between neighbouring rows where they differ, as two (column, row) ends."""
+    """Return the lines between rows that differ, each as two (column, row) ends."""
     found = []
     for row, change in enumerate(free[1:] != free[:-1], start=1):
-        ends = np.flatnonzero(np.diff(np.concatenate([[0], change.astype(np.int8), [0]])))
-        found += [
-            np.array([[a, row], [b, row]], dtype=np.float64)
-            for a, b in ends.reshape(-1, 2).tolist()
-        ]
+        ends = np.flatnonzero(np.diff(change.astype(np.int8), prepend=0, append=0))
+        for a, b in ends.reshape(-1, 2).tolist():
+            found.append(np.array([[a, row], [b, row]], dtype=np.float64))
     return found

@@ -1,4 +1,4 @@
-"""Write the page of a run, which has headline figures, tables, and maps and charts of all steps."""
+"""Page of a run: headline figures, tables, and the maps and charts of all steps."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from gp_active_sensing.report.finer import finer_map
 from gp_active_sensing.report.frame import PAGE, build_page, tile
 from gp_active_sensing.report.payload import build_payload, floor_of, scale_labels, scale_unit
 from gp_active_sensing.report.reconstruction import replay
-from gp_active_sensing.report.source import RunData, load_run
+from gp_active_sensing.report.source import RunData, load_run, section_of
 from gp_active_sensing.report.steps import Reconstruction
 from gp_active_sensing.util.files import write_whole
 from gp_active_sensing.util.wording import describe_predictability, distance
 
 MOST_BYTES = 5_000_000
-"""Largest size of a page [bytes]; the page of a long run therefore shows fewer maps."""
+"""Largest size of a page [bytes]. The page of a long run therefore shows fewer maps."""
 ROWS = 1000
-"""Largest number of rows in the stage table; of a long run, evenly spread stages are shown."""
+"""Largest number of rows in the stage table. A long run's table has evenly spread stages."""
 SCRIPTS = (
     "base.js", "decode.js", "chart.js", "axes.js", "map.js", "field.js", "panels.js", "profile.js",
     "bars.js", "download.js", "quality.js", "page.js",
@@ -39,8 +39,7 @@ SCRIPTS = (
 def write_report(run_dir: Path | str) -> Path:
     """Write ``report.html`` into a run directory and return its path.
 
-    The page is made from ``config.yaml``, ``journal.jsonl``, ``records.jsonl`` and
-    ``summary.json``. It needs no network.
+    The page needs no network.
 
     Raises:
         RunError: `run_dir` is not a run directory, or the page cannot be written.
@@ -83,9 +82,9 @@ def slots(
     *,
     continues: bool = False,
 ) -> dict[str, str]:
-    """Return the HTML texts above the maps; all texts of the run are escaped.
+    """Return the HTML texts above the maps by slot name, with the texts of the run escaped.
 
-    `payload` comes from `build_payload`; of its ``maps``, only ``steps`` and ``all`` are used.
+    `payload` comes from `build_payload`; its ``maps`` need only the keys ``steps`` and ``all``.
     `continues` is True while the run is not over.
     """
     name = str(data.config.get("name") or data.topology.name)
@@ -135,7 +134,7 @@ GATED = 50
 
 
 def _gated(tally: RunTotals) -> str:
-    gated = tally.wildest(GATED)
+    gated = tally.outliers(GATED)
     if not gated:
         return ""
     rows = "".join(
@@ -174,7 +173,7 @@ def _notes(
         yield "nothing was planned in this run"
     elif not data.records:
         yield "no stage was completed"
-    yield from _replay_notes(data.summary.get("replay"))
+    yield from _replay_notes(section_of(data.summary, "replay"))
 
 
 def _explained(data: RunData, done: Reconstruction) -> float | None:
@@ -186,14 +185,12 @@ def _explained(data: RunData, done: Reconstruction) -> float | None:
     return None if found is None else found.explained
 
 
-def _replay_notes(replayed: Any) -> Iterator[str]:
-    if not isinstance(replayed, Mapping):
-        return
+def _replay_notes(replayed: Mapping[str, Any]) -> Iterator[str]:
     if damage := replayed.get("damage"):
         lost = replayed.get("lost")
         count = "an unknown number of messages" if lost is None else f"{lost} messages"
         yield f"the bag was salvaged, {count} lost: {'; '.join(map(str, damage))}"
-    if isinstance(found := replayed.get("comparison"), Mapping):
+    if found := section_of(replayed, "comparison"):
         ahead = found.get("planned_ahead")
         to_the_bit = found.get("decisions_to_the_bit", "unknown")
         yield (
@@ -236,10 +233,9 @@ def _tiles(data: RunData, done: Reconstruction, payload: Mapping[str, Any]) -> I
     if seconds:
         text = f"median planning time (99th percentile {_time(float(np.percentile(seconds, 99)))})"
         yield tile(_time(float(np.median(seconds))), text)
-    found = data.summary.get("replay")
-    replayed = found if isinstance(found, Mapping) else {}
-    nats = replayed.get("information")
-    if isinstance(nats, Mapping) and nats.get("stages") and replayed.get("mode") == "decisions":
+    replayed = section_of(data.summary, "replay")
+    nats = section_of(replayed, "information")
+    if nats.get("stages") and replayed.get("mode") == "decisions":
         text = f"information of the planner's places; of the probe's: {nats['went']:.2f} nat"
         yield tile(f"{nats['planned']:.2f} nat", text)
     gaps = [step.plan.gap for step in done.steps if step.plan is not None and step.plan.candidates]
@@ -260,8 +256,8 @@ def _promise_tiles(data: RunData, done: Reconstruction, unit: str, of: str) -> I
 
 
 def _search_tiles(data: RunData, unit: str) -> Iterator[str]:
-    regret = data.summary.get("regret")
-    if not isinstance(regret, Mapping) or not regret:
+    regret = section_of(data.summary, "regret")
+    if not regret:
         return
     end = "lowest" if regret["objective"] == "minimise" else "highest"
     best = f"{end} of all"

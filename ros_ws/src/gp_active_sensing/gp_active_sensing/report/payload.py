@@ -17,7 +17,7 @@ from gp_active_sensing.report.frame import DOUBT, VALUES
 from gp_active_sensing.report.map_frame import georeference, layers_of, shore_of
 from gp_active_sensing.report.quality import calibration_of
 from gp_active_sensing.report.source import RunData
-from gp_active_sensing.report.steps import Reconstruction, ReportStep
+from gp_active_sensing.report.steps import Reconstruction, ReportStep, number_of
 from gp_active_sensing.report.track import GrowingTracks
 from gp_active_sensing.topology import Topology
 from gp_active_sensing.types import CandidateValue, FloatArray, IntArray, Plan
@@ -28,10 +28,10 @@ LEVELS = 65535
 
 
 def pack(values: FloatArray, low: float, high: float) -> dict[str, Any]:
-    """Compress (rows, columns) values to JSON data: 16-bit steps between rows, deflate, base64.
+    """Compress values (rows, columns) to JSON data, which ``assets/decode.js`` unpacks.
 
-    Values outside [low, high] are clipped. High and low bytes are stored separately.
-    ``assets/decode.js`` unpacks the data.
+    Values are clipped to [low, high] and rounded to 16 bits. The differences between rows are
+    compressed, high bytes before low bytes.
     """
     step = (high - low) / LEVELS if high > low else 1.0
     levels = np.rint((np.clip(values, low, max(low, high)) - low) / step).astype(np.uint16)
@@ -39,21 +39,12 @@ def pack(values: FloatArray, low: float, high: float) -> dict[str, Any]:
 
 
 def pack_integers(values: IntArray) -> dict[str, Any]:
-    """Return (rows,) integers from 0 to 2³²-1, packed as two 16-bit columns."""
+    """Compress integers (rows,) from 0 to 2³²-1, as two columns of 16 bits."""
     whole = np.asarray(values, dtype=np.int64)
     if whole.size and (whole.min() < 0 or whole.max() >= 2**32):
         msg = f"expected integers of 0 … 2³²-1, got {whole.min()} … {whole.max()}"
         raise ValueError(msg)
-    levels = np.column_stack([whole >> 16, whole & 0xFFFF]).astype(np.uint16)
-    return _pack(levels.reshape(len(whole), 2), 0.0, 1.0)
-
-
-def unpack(packed: dict[str, Any]) -> FloatArray:
-    """Unpack (rows, columns) values, for tests."""
-    planes = np.frombuffer(zlib.decompress(base64.b64decode(packed["data"])), dtype=np.uint8)
-    high, low = planes.reshape(2, packed["rows"], packed["columns"]).astype(np.uint16)
-    levels = np.cumsum((high << 8) | low, axis=0, dtype=np.uint16)
-    return np.asarray(packed["low"] + packed["step"] * levels.astype(np.float64))
+    return _pack(np.column_stack([whole >> 16, whole & 0xFFFF]).astype(np.uint16), 0.0, 1.0)
 
 
 def _pack(levels: Any, low: float, step: float) -> dict[str, Any]:
@@ -78,7 +69,7 @@ Scale: TypeAlias = tuple[float, ...]
 
 
 def build_payload(data: RunData, done: Reconstruction, thin: int = 1) -> dict[str, Any]:
-    """Return the data of a page, with only 1/`thin` of the maps and of the candidate places."""
+    """Return the data of a page, with only every `thin`-th map and 1/`thin` of the candidates."""
     maps = _maps(done, thin)
     while _size(maps) > MAP_BYTES and len(maps["steps"]) > 2:
         thin *= 2
@@ -111,8 +102,8 @@ def _tracks(data: RunData, done: Reconstruction) -> list[dict[str, Any]]:
     """Return the driven tracks; [] for a simulation or a map with heights."""
     events = tuple(parse_events(data.events))
     first = next((event for event in events if isinstance(event, MissionStarted)), None)
-    flat = data.topology.heights is None  # tracks are plane
-    if first is None or first.details.get("driver") == "sim" or not flat:
+    has_heights = data.topology.heights is not None  # tracks have only x and y
+    if first is None or first.details.get("driver") == "sim" or has_heights:
         return []
     driven = GrowingTracks(float(np.ptp(data.topology.positions, axis=0).max()))
     for event in events:
@@ -168,7 +159,7 @@ def kept_of(steps: int, thin: int = 1) -> int:
 
 
 def floor_of(data: RunData, done: Reconstruction) -> tuple[float, int] | None:
-    """Return a lower bound on the expected error after k readings on any route, and k.
+    """Return (bound, k): a lower bound on the expected error after k readings on any route.
 
     The result is None if the bound is unknown or zero.
     """
@@ -176,7 +167,7 @@ def floor_of(data: RunData, done: Reconstruction) -> tuple[float, int] | None:
         least, places = data.summary["least_error"], data.summary["least_places"]
     else:  # older and running runs have no bound in the summary
         least, places = done.belief.floor(data.topology.weights) or (None, None)
-    if least is None or places is None or not least > 0.0:  # zero bounds nothing
+    if least is None or places is None or not least > 0.0:
         return None
     return float(least), int(places)
 
@@ -200,16 +191,16 @@ def scale_labels(unit: str, scales: Sequence[tuple[float, ...]]) -> list[str]:
 
 
 def groups_of(done: Reconstruction) -> list[list[Scale]]:
-    """Return groups of length-scales that the page shows together, smallest first.
+    """Return groups of length-scales, smallest first; the page shows each group as one.
 
     With at most `SCALES` length-scales, only length-scales with equal labels share a group.
     """
     scales = sorted({scale for step in done.steps for scale in step.masses} | set(done.prior))
     if len(scales) <= SCALES:
-        alike: dict[str, list[Scale]] = {}  # length-scales with equal labels
+        by_label: dict[str, list[Scale]] = {}
         for scale in scales:
-            alike.setdefault(scale_labels("", [scale])[0], []).append(scale)
-        return list(alike.values())
+            by_label.setdefault(_group_label("", [scale]), []).append(scale)
+        return list(by_label.values())
     size = np.log([np.exp(np.mean(np.log(scale))) for scale in scales])
     edges = np.linspace(size.min(), size.max(), SCALES + 1)[1:-1]
     number = np.searchsorted(edges, size)
@@ -265,7 +256,6 @@ def describe_step(
         return found | _way_home(data, step, plan)
     record = step.record
     chosen = _best(plan.candidates, plan.waypoint, kept)
-    metres = record.get("driven_metres")
     if record.get("probe"):
         found["probe"] = str(record["probe"])
     return found | {
@@ -296,7 +286,7 @@ def describe_step(
         "upper": _fine(plan.upper) if plan.candidates else None,
         "planSeconds": _significant(float(record.get("plan_seconds") or plan.seconds)),
         "limit": plan.deadline_hit,
-        "metres": _significant(float(metres)) if isinstance(metres, int | float) else None,
+        "metres": _significant(number_of(record.get("driven_metres"))),
     }
 
 
@@ -337,29 +327,29 @@ def _best(candidates: Sequence[CandidateValue], chosen: int, kept: int) -> list[
 def _regret(steps: Sequence[ReportStep]) -> dict[str, list[float | None]] | None:
     """Return the regret at each step; None = not computed.
 
-    Keys: ``each`` is the regret of the stage, ``average`` the average over the stages so far.
-    ``recommended`` is the regret of the recommended place. ``bound`` is an upper bound on
-    ``average``.
+    Keys: ``each`` = regret of the stage; ``average`` = average over the stages so far;
+    ``recommended`` = regret of the recommended place; ``bound`` = upper bound on ``average``.
     """
     records = [step.record for step in steps]
     if not any(record.get("regret") is not None for record in records):
         return None
-    found: dict[str, list[float | None]] = {"each": [], "average": [], "recommended": []}
+    keys = ("each", "average", "recommended", "bound")
+    found: dict[str, list[float | None]] = {key: [] for key in keys}
     # The stages of several probes do not end in the order of their numbers.
     bounds = sorted(float(r["regret_bound"]) for r in records if r.get("regret_bound") is not None)
-    limits: list[float | None] = []
     total, count = 0.0, 0
     for record in records:
         regret = record.get("regret")
         if regret is not None:
             total, count = total + float(regret), count + 1
-        named = record.get("recommended_regret")
-        found["each"].append(None if regret is None else _significant(float(regret)))
+        found["each"].append(_significant(regret))
         found["average"].append(_significant(total / count) if count else None)
-        found["recommended"].append(None if named is None else _significant(float(named)))
+        found["recommended"].append(_significant(record.get("recommended_regret")))
         known = 0 < count <= len(bounds)
-        limits.append(_significant(bounds[count - 1] / count) if known else None)
-    return found | ({"bound": limits} if bounds else {})
+        found["bound"].append(_significant(bounds[count - 1] / count) if known else None)
+    if not bounds:
+        del found["bound"]
+    return found
 
 
 def places_of(topology: Topology) -> dict[str, Any]:
@@ -404,7 +394,7 @@ def side_of(positions: FloatArray) -> float:
     """Return the distance between neighbouring places [m]; squares of this side show the places."""
     from scipy.spatial import cKDTree
 
-    positions = np.unique(np.round(positions, 6), axis=0)  # several places may be above each other
+    positions = np.unique(np.round(positions, 6), axis=0)  # places may be above each other
     if len(positions) < 2:
         return 1.0
     distances, _ = cKDTree(positions).query(positions, k=2)
@@ -443,19 +433,13 @@ def _maps(done: Reconstruction, thin: int) -> dict[str, Any]:
 
 
 def ranges_of(done: Reconstruction) -> dict[str, list[float]]:
-    """Return the colour ranges of the field and of its standard deviation, equal for all steps."""
+    """Return the colour ranges of the field and of its standard deviation, for all steps."""
     final, truth = done.mean[-1], done.truth
     shared = final if truth is None else np.concatenate([final, truth.ravel()])
-    # The first maps may be far off; their values beyond the range get the end colours.
+    # The first maps may be inaccurate. Their values beyond the range get the first or last colour.
     most = float(np.median(done.std.max(axis=1)[min(1, len(done.std) - 1) :])) or 1.0
-    return {
-        "range": list(_range(float(shared.min()), float(shared.max()))),
-        "doubt": [0.0, most],
-    }
-
-
-def _range(low: float, high: float) -> tuple[float, float]:
-    return (low, high) if high > low else (low - 0.5, high + 0.5)
+    low, high = float(shared.min()), float(shared.max())
+    return {"range": [low, high] if high > low else [low - 0.5, high + 0.5], "doubt": [0.0, most]}
 
 
 def _size(maps: dict[str, Any]) -> int:

@@ -1,9 +1,8 @@
 """Quality of a map without a known truth, from leave-one-out predictions.
 
-Each place is predicted from the readings of all other places, see `belief.leave_one_out`. For a
-correct belief, the predicted probabilities of values below the readings are uniformly distributed.
-Its central 50 % intervals contain half of the readings. The result does not apply to places far
-from all readings.
+Each place is predicted from the readings of all other places, see `Belief.leave_one_out`. The
+central 50 % intervals of a correct belief contain half of the readings. The result does not apply
+to places far from all readings.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ class Calibration:
 
     @property
     def off(self) -> FloatArray:
-        """(D,) prediction errors as quantiles of the standard normal distribution."""
+        """(D,) quantiles of the standard normal distribution at the probabilities `below`."""
         return np.asarray(ndtri(np.clip(self.below, _END, 1.0 - _END)))
 
     def inside(self, share: float) -> float:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from gp_active_sensing.records.events import (
     ReturnBegun,
 )
 from gp_active_sensing.records.metrics import NO_SCORES, SCORES, Scorer
-from gp_active_sensing.report.source import RunData, load_run
+from gp_active_sensing.report.source import RunData, load_run, section_of
 from gp_active_sensing.report.steps import (
     BeliefUpdater,
     Reconstruction,
@@ -42,22 +43,19 @@ from gp_active_sensing.types import FloatArray
 logger = logging.getLogger(__name__)
 
 GROUPS = 200
-"""Smallest number of reading groups in a long run without decisions.
-
-At `2 * GROUPS` groups, each pair of neighbouring groups is merged.
-"""
+"""Half the largest number of reading groups. Above it, neighbouring groups are merged in pairs."""
 _OF_MAIN = (
     "value", "promised", "explained", "regret", "recommended", "rms", "nlpd", "coverage", "reading_"
 )  # fmt: skip
 """Prefixes of record keys that describe the main quantity."""
 VALUES = 4_000_000
-"""Largest number of map values over all steps; some steps of a long run therefore have no map."""
+"""Largest number of map values over all steps. Some steps of a long run therefore have no map."""
 
 
 def replay(data: RunData) -> Reconstruction:
     """Return the steps of a run from its journal and records.
 
-    Each step with a map costs a prediction of all n places.
+    Each step with a map needs a prediction of all places.
 
     Raises:
         RunError: an event of the journal cannot be used.
@@ -73,28 +71,28 @@ def replay(data: RunData) -> Reconstruction:
     return growing.now()
 
 
-def _teller(data: RunData) -> BeliefUpdater:
-    source = data.linked_to
-    before = None if source is None else _teller(source)
-    return BeliefUpdater(data.fresh_belief(), data.topology, data.of, before)
+def _updater(data: RunData) -> BeliefUpdater:
+    linked = data.linked_to
+    source = None if linked is None else _updater(linked)
+    return BeliefUpdater(data.fresh_belief(), data.topology, data.of, source)
 
 
 @dataclass
 class GrowingStep:
-    """Stored data of a step: its events, and the belief after these events.
+    """Stored data of a step: its events, and results from the belief after these events.
 
     Args:
         chunk: events of the step.
         expected: for each place, mean and standard deviation of a reading, predicted before the
             step.
-        used: (place, value) of each reading of the step, in order.
+        used: (place, value) of each used reading of the step, in order.
         length_scales: sum of the candidate weights for each length-scale.
         kernels: sum of the candidate weights for each kernel.
         observed: number of places with a reading.
-        promised: promised error of the map; None = not known.
+        promised: expected error of the map; None = not known.
         scores: scores of the map; all None if the truth is not known.
         mean, std, truth: (n,) maps; None = the step has no map.
-        version: value of `GrowingReconstruction.looks` when the map was computed.
+        version: value of `GrowingReconstruction.looks` when the results were computed.
     """
 
     chunk: StepEvents
@@ -116,49 +114,48 @@ class GrowingReconstruction:
 
     Args:
         data: the run without events; `add` receives the events.
-        most: largest number of map values; above it, every second step loses its map.
-        shown: indices of the steps that get a map; None = all.
+        shown: indices of the steps that get a map; None = all. Above `VALUES` map values, every
+            second step loses its map.
     """
 
-    def __init__(
-        self, data: RunData, most: int | None = None, shown: Collection[int] | None = None
-    ) -> None:
+    def __init__(self, data: RunData, shown: Collection[int] | None = None) -> None:
         self.data = data
         """The run; callers may replace it by the same run with newer records, summary or truth."""
-        self._teller = _teller(data)
+        self._updater = _updater(data)
         self.parts: list[GrowingStep] = [GrowingStep(StepEvents(0))]
         """Data of each step; the last step can still change."""
         self.by_stage = False
         self.unused = 0
         self.looks = 0
-        """Number of updates of the last step's map."""
+        """Number of times that the results of the last step were computed."""
         self._prior = masses(self.belief, self.belief.prior_weights)
         self._prior_kernels = kernel_masses(self.belief, self.belief.prior_weights)
         self._records: dict[int, Mapping[str, Any]] = {}
         self._changed = True
-        """True if the belief has changed since the last step's map was stored."""
+        """True if the results of the last step must be computed again."""
         self._last: int | None = None
-        """Goal of the previous decision."""
+        """Place that the previous decision chose."""
         self._size = 1
         """Number of readings per group in a run without decisions."""
         self._count = 0
+        """Number of readings so far in a run without decisions."""
         self._stamp_ns: int | None = None
         """Stamp of the last reading [ns]; None = no reading yet."""
-        most = VALUES if most is None else most
-        self._most = max(2, most // max(data.topology.n, 1))
+        self._most = max(2, VALUES // max(data.topology.n, 1))
+        """Largest number of steps with a map."""
         self._shown = None if shown is None else set(shown)
-        mission = data.config.get("mission")
-        self._follows = isinstance(mission, Mapping) and mission.get("follow") == "probe"
+        self._follows = section_of(data.config, "mission").get("follow") == "probe"
+        """True if the probe moves freely instead of following the plan."""
         self._seconds = 0.0
 
     @property
     def belief(self) -> Belief:
         """Belief after all readings so far."""
-        return self._teller.belief
+        return self._updater.belief
 
     def finish(self) -> None:
-        """Update the link between two quantities with all readings, as a mission's end does."""
-        self._changed |= self._teller.finish()
+        """Update the link to another quantity with all readings, as at the end of a mission."""
+        self._changed |= self._updater.finish()
 
     def add(self, events: Iterable[Event]) -> None:
         """Add events, in journal order."""
@@ -177,23 +174,18 @@ class GrowingReconstruction:
         self._records |= {int(r["stage"]): r for r in records if isinstance(r.get("stage"), int)}
 
     def _apply(self, event: Event) -> None:
-        if isinstance(event, ReadingUsed | ExpertAnswered):
-            if event.reading.quantity != self.data.of:
-                if isinstance(event, ReadingUsed):
-                    list(self._teller.add([event]))  # a linked quantity may use the reading
-                return
         part = self.parts[-1]
-        before = len(part.chunk.readings), len(part.chunk.answers)
-        part.chunk.apply(event)
-        if isinstance(event, ReadingUsed | ExpertAnswered):
-            readings = part.chunk.readings[before[0] :]
-            answers = part.chunk.answers[before[1] :]
-            used = list(self._teller.add(readings))
-            accepted = list(self._teller.add(answers, expert=True))
-            part.used += used
-            self.unused += len(readings) + len(answers) - len(used) - len(accepted)
-            part.chunk.readings, part.chunk.answers = [], []  # the belief has these readings
-            self._changed = True
+        if not isinstance(event, ReadingUsed | ExpertAnswered):
+            part.chunk.apply(event)
+            return
+        used = self._updater.add(event)
+        if event.reading.quantity != self.data.of:
+            return
+        self._changed = True
+        if used is None:
+            self.unused += 1
+        elif isinstance(event, ReadingUsed):
+            part.used.append(used)
 
     def _decide(self, event: DecisionTaken | ReturnBegun) -> None:
         if not self.by_stage:
@@ -211,10 +203,7 @@ class GrowingReconstruction:
             self.parts[-1].expected = self._expected(sorted(places))
 
     def _expected(self, wanted: Sequence[int]) -> dict[int, tuple[float, float]]:
-        """Predict readings at the wanted places.
-
-        All places are predicted if the probe moves freely, because it may visit any place.
-        """
+        """Predict readings at the wanted places, or at all places if the probe moves freely."""
         anywhere = self._follows and self._shown is None  # complete records have the visited place
         places = np.arange(self.data.topology.n) if anywhere else np.array(wanted)
         mean, variance = self.belief.predict(places, noisy=True)
@@ -234,21 +223,17 @@ class GrowingReconstruction:
         self._count += 1
         chunk = self.parts[-1].chunk
         chunk.number = self._count
-        chunk.driven += 1e-9 * (stamp - (stamp if self._stamp_ns is None else self._stamp_ns))
+        chunk.seconds += 1e-9 * (stamp - (stamp if self._stamp_ns is None else self._stamp_ns))
         self._stamp_ns = stamp
 
     def _merge_pairs(self) -> None:
         first, *full, still_open = self.parts
-        self.parts = [first]
-        for a, b in zip(full[::2], full[1::2], strict=True):
-            self.parts.append(_merged(a, b))
-        self.parts.append(still_open)
+        pairs = zip(full[::2], full[1::2], strict=True)
+        self.parts = [first, *(_merged(a, b) for a, b in pairs), still_open]
         self._size *= 2
 
     def _merge_all(self) -> None:
-        whole = self.parts[0]
-        for part in self.parts[1:]:
-            whole = _merged(whole, part)
+        whole = reduce(_merged, self.parts)
         whole.chunk.number = 0
         self.parts = [whole]
 
@@ -275,7 +260,7 @@ class GrowingReconstruction:
             found = belief.mixture()
             promise = belief.promise(data.topology.weights, found)
             part.promised = None if promise is None else promise.error
-            at = number_of(record.get("truth_seconds"), self._seconds + part.chunk.driven)
+            at = number_of(record.get("truth_seconds"), self._seconds + part.chunk.seconds)
             if data.truth is not None and lacks:
                 part.scores = Scorer(data.truth, data.sensor).of(belief, at, found)
             if with_map:
@@ -327,9 +312,8 @@ class GrowingReconstruction:
     def _step(
         self, part: GrowingStep, record: Mapping[str, Any], seconds: float, metres: dict[str, float]
     ) -> ReportStep:
-        """Return the step of `part`; add the step's distance to the probe's entry in `metres`."""
+        """Return the step of `part`; set the probe's distance so far in `metres`."""
         chunk = part.chunk
-        driven = chunk.driven if self.by_stage else max(chunk.driven, 0.0)
         probe = str(record.get("probe") or "")
         planned = metres.get(probe, 0.0) + chunk.metres
         metres[probe] = number_of(record.get("driven_metres"), planned)
@@ -337,7 +321,7 @@ class GrowingReconstruction:
         place = went if isinstance(went, int) else chunk.plan.waypoint if chunk.plan else None
         return ReportStep(
             number=chunk.number,
-            seconds=number_of(record.get("driven_seconds"), seconds + driven),
+            seconds=number_of(record.get("driven_seconds"), seconds + max(chunk.seconds, 0.0)),
             metres=sum(metres.values()),
             plan=chunk.plan,
             at=chunk.at,
@@ -356,7 +340,7 @@ class GrowingReconstruction:
 def _merged(first: GrowingStep, second: GrowingStep) -> GrowingStep:
     """Add the events of the first step to the second step; return the second step."""
     second.used = first.used + second.used
-    second.chunk.driven += first.chunk.driven
+    second.chunk.seconds += first.chunk.seconds
     second.chunk.metres += first.chunk.metres
     second.chunk.limits = first.chunk.limits | second.chunk.limits
     return second
@@ -409,7 +393,7 @@ def map_of(
     if stage is not None:
         numbers = [event.stage for event in events if isinstance(event, DecisionTaken)]
         _check_stage(data.path, stage, max(numbers, default=0))
-    teller = _teller(data)
+    updater = _updater(data)
     accepted = used = number = 0
     for event in events:
         if isinstance(event, DecisionTaken | ReturnBegun):
@@ -417,12 +401,8 @@ def map_of(
             if stage is not None and number > stage:
                 break
         elif isinstance(event, ReadingUsed | ExpertAnswered):
-            expert = isinstance(event, ExpertAnswered)
-            reading = (
-                event if isinstance(event, ReadingUsed) else ReadingUsed(reading=event.reading)
-            )
             accepted += event.reading.quantity == data.of
-            used += len(list(teller.add([reading], expert=expert)))
+            used += updater.add(event) is not None
     if accepted > used:
         logger.warning(
             "%s: %d of %d readings could not be used (not finite, out of range, or off the map)",
@@ -430,8 +410,8 @@ def map_of(
             accepted - used,
             accepted,
         )
-    teller.finish()
-    belief = teller.belief
+    updater.finish()
+    belief = updater.belief
     title = str(data.config.get("name") or data.path.resolve().name)
     if stage is not None:
         title += f", stage {stage}"

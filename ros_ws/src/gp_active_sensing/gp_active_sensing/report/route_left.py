@@ -1,8 +1,8 @@
-"""Remaining route of a run, for a ground station."""
+"""Remaining route of a mission, for a ground station."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -21,7 +21,7 @@ from gp_active_sensing.records.events import (
     ReadingUsed,
     ReturnBegun,
 )
-from gp_active_sensing.report.source import RunData, load_run
+from gp_active_sensing.report.source import RunData, load_run, section_of
 from gp_active_sensing.topology.lookup import place_index
 from gp_active_sensing.topology.projection import geographic_of, local_system
 from gp_active_sensing.types import BoolArray
@@ -72,10 +72,8 @@ def _probes_of(data: RunData) -> tuple[dict[str, _ProbeAtEnd], BoolArray]:
         if isinstance(event, MissionEnded):
             msg = f"{data.path}: the mission is over ({event.reason}); no route is left"
             raise RunError(msg)
-        if (
-            isinstance(event, ReadingUsed) and not event.reading.quantity
-        ):  # the main quantity has no name
-            if event.reading.location is not None:
+        if isinstance(event, ReadingUsed) and event.reading.location is not None:
+            if not event.reading.quantity:  # the main quantity has no name
                 observed[event.reading.location] = True
         if isinstance(event, DecisionTaken | ReturnBegun):
             before = probes.get(event.probe)
@@ -93,7 +91,7 @@ def _probes_of(data: RunData) -> tuple[dict[str, _ProbeAtEnd], BoolArray]:
 def _places_left(
     data: RunData, probe: _ProbeAtEnd, observed: BoolArray
 ) -> tuple[tuple[float, float], list[int]]:
-    """Return the position of a probe [m], and the places ahead at which it turns or reads."""
+    """Return the position of a probe [m], and the next places where it turns or reads."""
     topology, plan = data.topology, probe.decision.plan
     goals = [goal for goal in plan.waypoints if not observed[goal]]
     end = _end_of(data, probe)
@@ -116,8 +114,9 @@ def _places_left(
 def _end_of(data: RunData, probe: _ProbeAtEnd) -> int | None:
     if isinstance(probe.decision, ReturnBegun):
         return probe.decision.path[-1]
-    section = data.config.get("probe")
-    end = section.get("end") if isinstance(section, Mapping) else None
-    if end is None or (end == START and START not in data.topology.names):
-        return None if end is None else probe.first
+    end = section_of(data.config, "probe").get("end")
+    if end is None:
+        return None
+    if end == START and START not in data.topology.names:
+        return probe.first
     return place_index(data.topology, end, "probe.end")

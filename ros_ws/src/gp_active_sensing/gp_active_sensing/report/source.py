@@ -42,11 +42,11 @@ class RunData:
         events: events of the journal, in order.
         records: record of each stage.
         summary: content of ``summary.json``; {} = the run did not end.
-        notes: remarks for the reader, such as a half-written line.
-        drift: the policy's assumption on the drift of the field; None = the assumption of `belief`.
+        notes: remarks for the page, such as a half-written line that was left out.
+        drift: how the policy assumes that the field changes; None = as in `belief`.
         objective: "maximise" or "minimise"; "" = neither.
         sensor: simulated sensor that measures the true field; None = no simulation.
-        first: first map, if a topic has changed the map since; None = `topology`.
+        first: first map of the run, if the map comes from a topic; None = `topology`.
         of: name of the selected further quantity; "" = the main quantity.
     """
 
@@ -108,7 +108,7 @@ class RunData:
             )
             raise RunError(msg)
         belief = from_mapping(BeliefConfig, sections[name].get("belief") or {}, path=name)
-        own = _section(_section(self.summary, "quantities"), name)
+        own = section_of(section_of(self.summary, "quantities"), name)
         summary = {"least_error": None, "least_places": None, **own}
         sensor = _simulated(self.config, name, self.topology)
         truth = None if sensor is None else sensor.truth
@@ -120,20 +120,20 @@ class RunData:
         """Unit of the field; "" = not given."""
         if self.of:
             section = further_sections(self.config)[self.of]
-            return str(section.get("unit") or _section(section, "field").get("unit") or "")
-        readings = _section(self.config, "readings")
-        reading = readings.get(self.main) or _section(self.config, "reading")
-        return str(_section(self.config, "field").get("unit", reading.get("unit", "")))
+            return str(section.get("unit") or section_of(section, "field").get("unit") or "")
+        readings = section_of(self.config, "readings")
+        reading = readings.get(self.main) or section_of(self.config, "reading")
+        return str(section_of(self.config, "field").get("unit", reading.get("unit", "")))
 
     @property
     def symbol(self) -> str:
-        """Unit of the field, written with symbols as on the page."""
+        """Unit of the field with symbols, such as °C for degC."""
         return symbol(self.unit)
 
     @property
     def quantity(self) -> str:
         """Name of the selected quantity; by default derived from the reading topic."""
-        return self.of or main_quantity(self.config)
+        return self.of or self.main
 
     @property
     def policy(self) -> str:
@@ -146,8 +146,7 @@ class RunData:
     def versions(self) -> Mapping[str, str]:
         """Versions of the software that made the run."""
         first: Mapping[str, Any] = next((e for e in self.events if e.get("event") == "start"), {})
-        found = first.get("versions")
-        return found if isinstance(found, Mapping) else {}
+        return section_of(first, "versions")
 
     def fresh_belief(self) -> Belief:
         """Return the belief before the first reading, over the places of the last map.
@@ -164,13 +163,14 @@ class RunData:
         return belief_on(self.belief, topology, self.drift, run_dir=self.path, quiet=True)
 
 
-def _section(config: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+def section_of(config: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """Return the mapping stored under a key; {} if there is no mapping."""
     found = config.get(name)
     return found if isinstance(found, Mapping) else {}
 
 
 def _simulated(config: Mapping[str, Any], name: str, topology: Topology) -> SimulatedSensor | None:
-    if name not in _section(config, "quantities"):
+    if name not in section_of(config, "quantities"):
         return None
     try:
         return further_sensor(scenario_from_mapping(config), name, topology)
@@ -180,17 +180,17 @@ def _simulated(config: Mapping[str, Any], name: str, topology: Topology) -> Simu
 
 def main_quantity(config: Mapping[str, Any]) -> str:
     """Return the name of the main quantity of a mission or a scenario."""
-    if readings := _section(config, "readings"):
+    if readings := section_of(config, "readings"):
         return str(next(iter(readings)))
-    topic = str(_section(config, "reading").get("topic", ""))
+    topic = str(section_of(config, "reading").get("topic", ""))
     name = topic.rstrip("/").rpartition("/")[2].replace("_", " ")
     usual = name if name not in ("", "reading") else "value"
-    return str(_section(config, "field").get("quantity", usual))
+    return str(section_of(config, "field").get("quantity", usual))
 
 
 def further_sections(config: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     """Return the configuration sections of the further quantities, by name."""
-    readings, simulated = _section(config, "readings"), _section(config, "quantities")
+    readings, simulated = section_of(config, "readings"), section_of(config, "quantities")
     found = {**dict(list(readings.items())[1:]), **simulated}
     return {name: each for name, each in found.items() if isinstance(each, Mapping)}
 
@@ -198,7 +198,7 @@ def further_sections(config: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
 def load_run(run_dir: Path, *, follow: bool = False) -> RunData:
     """Read a run directory.
 
-    With `follow`, events, records and summary are left out; the live page reads them later.
+    With `follow`, do not read events, records and summary; the live page reads them later.
 
     Raises:
         RunError: `run_dir` is not a run directory, or its configuration has no map or belief.
@@ -251,7 +251,7 @@ def load_run(run_dir: Path, *, follow: bool = False) -> RunData:
 def _maps(
     config: MapConfig, run_dir: Path, events: Sequence[Mapping[str, Any]] | None
 ) -> tuple[Topology, Topology | None]:
-    """Return the last map of a run, and the first map if the map came from a topic."""
+    """Return the last map of a run, and the first map if the map comes from a topic."""
     if not isinstance(config, OccupancyConfig) or not config.topic:
         return build_topology(config, base_dir=run_dir), None
     first, last = kept_places(config, run_dir, 1), None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -48,66 +48,66 @@ class BeliefUpdater:
         self._stays: dict[tuple[str, int], tuple[Reading, int]] = {}
         """Average and number of the readings in the last stay, by probe and place."""
 
-    def add(
-        self, readings: Sequence[ReadingUsed], *, expert: bool = False
-    ) -> Iterator[tuple[int, float]]:
-        """Add readings to the belief; yield (place, value) of each accepted reading."""
-        for event in readings:
-            reading, place = event.reading, event.reading.location
-            if reading.quantity != self.quantity:
-                self._add_source(event)
-                continue
-            if place is None and reading.position is not None:
-                x, y, *up = reading.position
-                place = self._topology.snap(x, y, np.inf, *up)
-            if place is None:
-                continue
-            try:
-                is_new = self._add(event, place, expert=expert)
-            except (ReadingError, IndexError):
-                continue
-            if is_new:
-                self.belief.adapt()
-            yield place, reading.value
+    def add(self, event: ReadingUsed | ExpertAnswered) -> tuple[int, float] | None:
+        """Add a reading to the belief; return its place and value, or None if it was not used.
 
-    def _add_source(self, event: ReadingUsed) -> None:
-        if self._source is not None and list(self._source.add([event])):
-            follow(self.belief, self._template, self._source.belief)
+        A reading of another quantity can only update the `source`.
+        """
+        reading, place = event.reading, event.reading.location
+        if reading.quantity != self.quantity:
+            if self._source is not None and self._source.add(event) is not None:
+                follow(self.belief, self._template, self._source.belief)
+            return None
+        if place is None and reading.position is not None:
+            x, y, *up = reading.position
+            place = self._topology.snap(x, y, np.inf, *up)
+        if place is None:
+            return None
+        try:
+            is_new = self._add(event, place)
+        except (ReadingError, IndexError):
+            return None
+        if is_new:
+            self.belief.adapt()
+        return place, reading.value
 
     def finish(self) -> bool:
         """Update the link to the `source` quantity; return whether this changed the belief."""
         source = self._source
         return source is not None and follow(self.belief, self._template, source.belief, now=True)
 
-    def _add(self, event: ReadingUsed, place: int, *, expert: bool) -> bool:
-        belief, stay = self.belief, (event.probe, place)
-        now, count = event.average, 1 if event.stay is None else event.stay.count
+    def _add(self, event: ReadingUsed | ExpertAnswered, place: int) -> bool:
+        """Add a reading; return whether the place is newly observed."""
+        belief, now, seconds = self.belief, event.reading, 1e-9 * event.reading.stamp_ns
+        if isinstance(event, ExpertAnswered):
+            belief.observe(
+                place, now.value, now.noise_variance, seconds=seconds, expert=True, off=now.off
+            )
+            return False
+        stay, now = (event.probe, place), event.average
+        count = 1 if event.stay is None else event.stay.count
         before, number = self._stays.get(stay, (now, count))
-        seconds = 1e-9 * now.stamp_ns
         if count > number:  # a smaller count begins another stay
             gone = before.value, before.noise_variance, 1e-9 * before.stamp_ns, before.off
             belief.amend(place, gone, now.value, now.noise_variance, seconds=seconds, off=now.off)
             self._stays[stay] = replace(now, stamp_ns=before.stamp_ns), count
             return False
-        is_new = not expert and not belief.observed[place]
-        belief.observe(
-            place, now.value, now.noise_variance, seconds=seconds, expert=expert, off=now.off
-        )
-        if not expert:
-            self._stays[stay] = now, count
+        is_new = not belief.observed[place]
+        belief.observe(place, now.value, now.noise_variance, seconds=seconds, off=now.off)
+        self._stays[stay] = now, count
         return is_new
 
 
 @dataclass(frozen=True)
 class ReportStep:
-    """Belief and plan after a stage or a group of readings; the first step precedes all events.
+    """Belief after a stage or a group of readings; the first step precedes all events.
 
     Args:
         number: number of the stage, or number of readings so far.
         seconds: mission time [s].
         metres: driven distance [m].
-        plan: decision before the step; None = no decision. A plan without a waypoint is the route
-            to the end place.
+        plan: decision that begins the step; None = no decision. A plan without a waypoint is the
+            route to the end place.
         at: place of the probe at the decision; None = not known.
         record: line of the stage in ``records.jsonl``; {} = no record.
         readings: (place, mean, count) for the readings of each place in this step.
@@ -116,7 +116,7 @@ class ReportStep:
         kernels: weights of the kernels by name; {} for a single kernel.
         observed: number of places with a reading.
         scores: scores of the map; all None if the truth is not known.
-        promised: promised error of the map; None = not known.
+        promised: expected error of the map; None = not known.
         limits: places that limits on the field closed (True) or opened (False) after the readings.
     """
 
@@ -147,12 +147,12 @@ class ReportStep:
 
     @property
     def place(self) -> int | None:
-        """Place of the stage."""
+        """Place that the decision chose; None = no decision."""
         return None if self.plan is None else self.plan.waypoint
 
     @property
     def value(self) -> float | None:
-        """Reading at the place of the stage; None = no reading."""
+        """Reading at `place`; None = no reading."""
         value = self.record.get("value")
         if isinstance(value, int | float):
             return float(value)
@@ -189,15 +189,12 @@ class Reconstruction:
 
 @dataclass
 class StepEvents:
-    """Events between two steps."""
+    """Events between two steps, with their total time [s] and driven distance [m]."""
 
     number: int
     plan: Plan | None = None
     at: int | None = None
-    readings: list[ReadingUsed] = field(default_factory=list)
-    answers: list[ReadingUsed] = field(default_factory=list)
-    """Answers of an expert."""
-    driven: float = 0.0
+    seconds: float = 0.0
     metres: float = 0.0
     blocked: str = ""
     """Reason why the place of the step could not be reached."""
@@ -208,18 +205,14 @@ class StepEvents:
 
     @property
     def so_far(self) -> Mapping[str, Any]:
-        """Data in place of the record of a stage, until the record is written."""
+        """Substitute for the record of a stage until the record is written."""
         return {"blocked": self.blocked, **({"probe": self.probe} if self.probe else {})}
 
     def apply(self, event: Event) -> None:
-        """Add an event."""
+        """Add an event other than a reading."""
         match event:
-            case ReadingUsed():
-                self.readings.append(event)
-            case ExpertAnswered():
-                self.answers.append(ReadingUsed(reading=event.reading))
             case Moved():
-                self.driven += event.cost.seconds
+                self.seconds += event.cost.seconds
                 self.metres += event.cost.metres
             case LimitsMoved():
                 self.limits |= dict.fromkeys(event.closed, True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import bisect
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from gp_active_sensing.records.events import (
     DecisionTaken,
@@ -34,8 +34,8 @@ class Track:
     """
 
     probe: str
-    points: list[tuple[float, float]] = field(default_factory=list)
-    upto: list[int] = field(default_factory=list)
+    points: list[tuple[float, float]]
+    upto: list[int]
 
 
 class GrowingTracks:
@@ -52,6 +52,7 @@ class GrowingTracks:
         self._points: dict[str, list[tuple[float, float, int, int]]] = {}
         """Points of each probe: x, y, number of decisions so far, 1 + number of readings so far."""
         self._newest: dict[str, int] = {}
+        """Time of the last pose of each probe [ns]."""
         self._decisions = self._readings = 0
 
     def add(self, event: Event) -> None:
@@ -70,9 +71,9 @@ class GrowingTracks:
             self._fine *= 2.0
 
     def tracks(self, ends: Sequence[int], *, by_stage: bool) -> list[Track]:
-        """Return the tracks of the probes with at least two points.
+        """Return the tracks with at least two points.
 
-        `ends` has for each step the number of decisions (`by_stage`) or readings up to its end.
+        `ends` is the number of decisions (`by_stage`) or readings up to the end of each step.
         """
         found = []
         for probe, points in self._points.items():

@@ -12,14 +12,13 @@ import socket
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from tornado import iostream, web
 
 from gp_active_sensing.errors import ActiveSensingError, RunError
-from gp_active_sensing.report.frame import build_page
+from gp_active_sensing.report.frame import asset, build_page
 from gp_active_sensing.report.page import SCRIPTS
 from gp_active_sensing.web.access import (
     COMMANDS,
@@ -65,6 +64,8 @@ class _Viewer:
 
 @dataclass
 class _ServerState:
+    """State that all request handlers share."""
+
     board: Board
     access: Access
     options: WatchOptions
@@ -79,7 +80,7 @@ class _ServerState:
     """Viewers without the token, by the name of the viewer's event stream."""
 
     def full(self) -> str:
-        """Make room for a viewer; return "", or the reason if no room can be made."""
+        """Make room for another viewer; return "", or the reason if there is no room."""
         self.viewers = {n: v for n, v in self.viewers.items() if not v.stream.closed()}
         if len(self.viewers) < self.options.viewers:
             return ""
@@ -212,7 +213,7 @@ class WatchServer:
             await asyncio.sleep(max(POLL_SECONDS, took))
 
     def _updated_parts(self) -> dict[str, str] | None:
-        """Return the parts of the page; None = the parts are unchanged."""
+        """Return the parts of the page; None = unchanged."""
         try:
             news = self.follower.advance(SLICE_SECONDS)
             return self._view.parts() if news or self._view.due else None
@@ -225,10 +226,6 @@ def _quiet(handler: web.RequestHandler) -> None:
     """Log no request, because the URL may contain the token."""
 
 
-def _asset(name: str) -> str:
-    return (resources.files("gp_active_sensing.report") / "assets" / name).read_text("utf-8")
-
-
 def _page(tiles: str) -> tuple[str, str]:
     scripts = (*SCRIPTS, "basemap.js", "live.js")
     text = build_page(
@@ -238,7 +235,7 @@ def _page(tiles: str) -> tuple[str, str]:
         heading='<span id="heading">Live mission</span>',
         description='<span id="description"></span>',
         status='<span id="status"></span>',
-        notes=_asset("live.html"),
+        notes=asset("live.html"),
         tiles="",
         stages='<details id="stages" hidden><summary>Stages</summary><div></div></details>',
         facts='<details id="mission" hidden><summary>Mission</summary><div></div></details>',

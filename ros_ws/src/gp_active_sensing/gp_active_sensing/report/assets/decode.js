@@ -12,7 +12,7 @@
     return new Uint8Array(await new Response(stream).arrayBuffer());
   }
 
-  /** Undo `packing.pack`: {rows, columns, values}, row after row. */
+  /** Undo `payload.pack`: {rows, columns, values}, row after row. */
   async function unpack(packed) {
     const { rows, columns, low, step } = packed;
     const planes = await inflate(packed.data);

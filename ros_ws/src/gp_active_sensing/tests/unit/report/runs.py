@@ -1,19 +1,21 @@
 from __future__ import annotations
 
+import base64
 import json
 import re
+import zlib
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from gp_active_sensing.records.event_lines import to_line
 from gp_active_sensing.records.events import DecisionTaken, MissionStarted, ReadingUsed
 from gp_active_sensing.records.run_directory import RunDirectory, stage_record
-from gp_active_sensing.types import CandidateValue, Plan, Reading
+from gp_active_sensing.types import CandidateValue, FloatArray, Plan, Reading
 from tests.unit.sim.scenarios import GRID
 
 HOSTILE = "</script><script>window.bad=1</script><img src=x onerror=window.bad=2>"
-
-
 STARTED = to_line(MissionStarted(details={"seed": 0, "versions": {}, "driver": "ros"}))
 
 
@@ -47,6 +49,14 @@ def bag_run(path: Path, readings: int = 30, **config: Any) -> Path:
         for i in range(readings):
             run.append_event(used(Reading(10**9 * i, i % 12, 30.0 + i % 5)))
     return path
+
+
+def unpack(packed: dict[str, Any]) -> FloatArray:
+    """Undo `payload.pack`."""
+    planes = np.frombuffer(zlib.decompress(base64.b64decode(packed["data"])), dtype=np.uint8)
+    high, low = planes.reshape(2, packed["rows"], packed["columns"]).astype(np.uint16)
+    levels = np.cumsum((high << 8) | low, axis=0, dtype=np.uint16)
+    return np.asarray(packed["low"] + packed["step"] * levels.astype(np.float64))
 
 
 def plan(*waypoints: int, hit: bool = False) -> Plan:

@@ -13,7 +13,7 @@ from gp_active_sensing.records.events import LimitsMoved
 from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.report.facts import RunTotals, facts_of
 from gp_active_sensing.report.finer import finer_map, finer_spacing
-from gp_active_sensing.report.payload import build_payload, unpack
+from gp_active_sensing.report.payload import build_payload
 from gp_active_sensing.report.reconstruction import replay
 from gp_active_sensing.report.source import load_run
 from gp_active_sensing.sim import load_scenario, run_scenario
@@ -22,6 +22,7 @@ from gp_active_sensing.topology.grids import make_grid, make_line
 from gp_active_sensing.web.follow import RunFollower
 from gp_active_sensing.web.view import FINER, LiveView
 from tests.cases import for_each
+from tests.unit.report.runs import unpack
 from tests.unit.sim.scenarios import GRID, scenario
 
 LIMITED: dict[str, Any] = {

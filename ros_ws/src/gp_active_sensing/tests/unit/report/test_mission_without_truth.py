@@ -161,8 +161,8 @@ def test_a_reading_that_was_taken_back_is_not_set_aside() -> None:
     reading = Reading(NOON, 0, 99.0)
     back = of.ReadingUsed(reading=reading, taken_back="agrees with others")
     gated = of.ReadingGated(reading=reading, off=7.0)
-    assert RunTotals.of([gated]).wildest(9) == [gated]
-    assert RunTotals.of([gated, back]).wildest(9) == []
+    assert RunTotals.of([gated]).outliers(9) == [gated]
+    assert RunTotals.of([gated, back]).outliers(9) == []
     assert RunTotals.of([gated, back]).set_aside == 0
 
 

@@ -9,14 +9,14 @@ import pytest
 from gp_active_sensing.config import from_mapping
 from gp_active_sensing.report import payload
 from gp_active_sensing.report.map_frame import shore_of
-from gp_active_sensing.report.payload import LEVELS, build_payload, pack, scale_labels, unpack
+from gp_active_sensing.report.payload import LEVELS, build_payload, pack, scale_labels
 from gp_active_sensing.report.reconstruction import replay
 from gp_active_sensing.report.source import load_run
 from gp_active_sensing.sim import load_scenario, run_scenario
 from gp_active_sensing.topology import MapConfig, Topology, build_topology
 from gp_active_sensing.topology.geometry import OccupancyGrid
 from gp_active_sensing.topology.grids import make_occupancy_map
-from tests.unit.report.runs import bag_run
+from tests.unit.report.runs import bag_run, unpack
 from tests.unit.sim.scenarios import GRID, LINE, scenario
 
 

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from gp_active_sensing.cli import cli
 from gp_active_sensing.errors import RunError
 from gp_active_sensing.report import write_report
-from gp_active_sensing.report.payload import build_payload, unpack
+from gp_active_sensing.report.payload import build_payload
 from gp_active_sensing.report.reconstruction import map_of_run, replay
 from gp_active_sensing.report.source import load_run
 from gp_active_sensing.web.follow import RunFollower
@@ -21,6 +21,7 @@ from tests.browser import Open
 from tests.journals import events_of
 from tests.unit.mission.missions import Drive
 from tests.unit.mission.test_quantities import SONDE
+from tests.unit.report.runs import unpack
 
 
 @pytest.fixture(scope="module")

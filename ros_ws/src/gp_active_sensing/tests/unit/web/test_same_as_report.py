@@ -15,7 +15,7 @@ from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.report import payload
 from gp_active_sensing.report.facts import RunTotals
 from gp_active_sensing.report.page import config_text, facts_table, slots, stages_table
-from gp_active_sensing.report.payload import build_payload, kept_of, unpack
+from gp_active_sensing.report.payload import build_payload, kept_of
 from gp_active_sensing.report.reconstruction import replay
 from gp_active_sensing.report.source import load_run
 from gp_active_sensing.sim import run_scenario
@@ -23,7 +23,7 @@ from gp_active_sensing.types import Reading
 from gp_active_sensing.web import view as view_module
 from gp_active_sensing.web.follow import RunFollower
 from gp_active_sensing.web.view import LiveView
-from tests.unit.report.runs import decided, node_run, plan, record, used
+from tests.unit.report.runs import decided, node_run, plan, record, unpack, used
 from tests.unit.report.test_mission_without_truth import mission
 from tests.unit.sim.scenarios import GRID, scenario
 
