@@ -33,7 +33,7 @@ _MODULES = {
 }
 """Module of each command, imported when the command is first used."""
 GROUP = "gp_active_sensing.commands"
-"""Entry-point group in which other packages add commands."""
+"""Entry-point group for the commands of other packages."""
 ELSEWHERE = {
     "experiment": "gp_active_sensing_bench",
     "learn": "gp_active_sensing_learning",
@@ -100,28 +100,23 @@ class _Group(click.Group):
             return super().invoke(ctx)
         except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
             raise
-        except ActiveSensingError as error:
-            if ctx.params.get("debug"):
-                raise
-            raise click.ClickException(printable(str(error))) from error
-        except OSError as error:
-            if ctx.params.get("debug"):
-                raise
-            raise click.ClickException(_of_system(error)) from error
         except Exception as error:
             if ctx.params.get("debug"):
                 raise
-            msg = (
-                f"unexpected {type(error).__name__}: {printable(str(error))}\n"
-                "This is a defect; `gp-active-sensing --debug …` shows where it happened"
-            )
-            raise click.ClickException(msg) from error
+            raise click.ClickException(_message_of(error)) from error
 
 
-def _of_system(error: OSError) -> str:
-    name = str(error.filename or "")
-    shown = name if len(name) <= _LONGEST else f"{name[:_LONGEST]}… ({len(name)} characters)"
-    return one_line(f"{shown}: {error.strerror or error}" if name else str(error))
+def _message_of(error: Exception) -> str:
+    if isinstance(error, ActiveSensingError):
+        return printable(str(error))
+    if isinstance(error, OSError):
+        name = str(error.filename or "")
+        shown = name if len(name) <= _LONGEST else f"{name[:_LONGEST]}… ({len(name)} characters)"
+        return one_line(f"{shown}: {error.strerror or error}" if name else str(error))
+    return (
+        f"unexpected {type(error).__name__}: {printable(str(error))}\n"
+        "This is a defect; `gp-active-sensing --debug …` shows where it happened"
+    )
 
 
 _LONGEST = 80

@@ -1,4 +1,4 @@
-"""Configuration as frozen dataclasses, from which YAML checks and ROS descriptors are derived.
+"""Configuration as frozen dataclasses; the fields also define ROS parameters.
 
 A field made with `param` has a default, a unit, bounds and a help text. `from_mapping` builds the
 dataclass from plain data and reports all problems at once, each with the path of its key.
@@ -60,10 +60,7 @@ def param(
     """Declare a configuration field. A field without a default is required."""
     info = Param(help, unit, low, high, above, tuple(choices) if choices else None, min_items)
     if isinstance(default, list | dict):
-        frozen = default
-        return dataclasses.field(
-            default_factory=lambda: type(frozen)(frozen), metadata={"param": info}
-        )
+        return dataclasses.field(default_factory=default.copy, metadata={"param": info})
     return dataclasses.field(default=default, metadata={"param": info})
 
 
@@ -80,10 +77,7 @@ def default_of(field: dataclasses.Field[Any]) -> Any:
 
 
 def declared(cls: type) -> Iterator[tuple[dataclasses.Field[Any], Any]]:
-    """Yield the fields of a configuration class and of its variants, each with its type.
-
-    If a class has ``VARIANTS``, its classmethod ``variant`` chooses a variant by the given keys.
-    """
+    """Yield the fields of a configuration class and of its ``VARIANTS``, each with its type."""
     seen: set[str] = set()
     for kind in (cls, *getattr(cls, "VARIANTS", ())):
         hints = typing.get_type_hints(kind)
@@ -109,7 +103,7 @@ def removed_hint(cls: type, key: str) -> str:
 
 
 def is_accepted(cls: type, key: str, value: Any) -> bool:
-    """Return True if `value` is the accepted value (``WERE``) of a removed dotted key."""
+    """Return True if the removed dotted key is still accepted with this value (``WERE``)."""
     first, _, rest = key.partition(".")
     if not rest:
         were = getattr(cls, "WERE", {})
@@ -121,10 +115,10 @@ def is_accepted(cls: type, key: str, value: Any) -> bool:
 def from_mapping(cls: type[C], mapping: Any, *, path: str = "", source: str = "") -> C:
     """Build a configuration dataclass from plain data (YAML or ROS parameters).
 
-    A class may have ``REMOVED``, which has a hint for each removed key. A removed key is
-    accepted silently if its value equals ``WERE[key]``. A removed key in ``IGNORED`` is accepted
-    with a warning. Error messages contain `path`, the dotted path of `mapping` within the whole
-    data, and the file `source`.
+    If a class has ``VARIANTS``, its classmethod ``variant`` chooses one of these classes by the
+    given keys. ``REMOVED`` has a hint for each removed key. A removed key is accepted silently if
+    its value equals ``WERE[key]``, and with a warning if it is in ``IGNORED``. Error messages
+    contain `path`, the dotted path of `mapping` within the whole data, and the file `source`.
 
     Raises:
         ConfigError: keys or values are wrong; the error lists all problems with the keys' paths.
@@ -166,9 +160,7 @@ def _build(cls: type, mapping: Any, path: str, problems: list[str]) -> Any:
         except ConfigError as error:
             problems.extend(f"{dot}{problem}" for problem in error.problems)
             chosen = False
-    known = list(declared(cls))
-    fields = {field.name: field for field, _ in known}
-    hints = {field.name: hint for field, hint in known}
+    fields = {field.name: (field, hint) for field, hint in declared(cls)}
     unknown = [
         f"{key:.60}" if isinstance(key, str) else brief_repr(key)
         for key in mapping
@@ -182,25 +174,19 @@ def _build(cls: type, mapping: Any, path: str, problems: list[str]) -> Any:
             else:
                 problems.append(f"{dot}{key}: {removed}")
             continue
-        hint = suggest(key, fields)
-        problems.append(
-            f"{dot}{key}: unknown key.{hint} Known: {', '.join(sorted(fields)) or 'none'}"
-        )
+        known = f"{suggest(key, fields)} Known: {', '.join(sorted(fields)) or 'none'}"
+        problems.append(f"{dot}{key}: unknown key.{known}")
     if len(unknown) > MOST_SHOWN:
         problems.append(f"{path or 'top level'}: {len(unknown) - MOST_SHOWN} more unknown keys")
     values: dict[str, Any] = {}
     before = len(problems)
-    for name, field in fields.items():
-        if name not in mapping:
-            if chosen and field.default is MISSING and field.default_factory is MISSING:
-                help_ = param_of(field).help
-                problems.append(
-                    f"{dot}{name}: is required and missing" + (f" ({help_})" if help_ else "")
-                )
-            continue
-        values[name] = _convert(
-            hints[name], mapping[name], f"{dot}{name}", param_of(field), problems
-        )
+    for name, (field, hint) in fields.items():
+        info = param_of(field)
+        if name in mapping:
+            values[name] = _convert(hint, mapping[name], f"{dot}{name}", info, problems)
+        elif chosen and field.default is MISSING and field.default_factory is MISSING:
+            help_ = f" ({info.help})" if info.help else ""
+            problems.append(f"{dot}{name}: is required and missing{help_}")
     if len(problems) > before or not chosen:
         return None
     try:
@@ -303,10 +289,9 @@ def _convert_scalar(hint: Any, value: Any, path: str, info: Param, problems: lis
         if not isinstance(value, str):
             problems.append(f"{path}: expected text, got {_shown(value)} (quote it in YAML)")
         elif info.choices is not None and value not in info.choices:
-            hint_text = suggest(value, info.choices)
             problems.append(
                 f"{path}: expected one of {', '.join(info.choices)}, got {brief_repr(value)}."
-                f"{hint_text}"
+                f"{suggest(value, info.choices)}"
             )
         return value
     if hint in (int, float):

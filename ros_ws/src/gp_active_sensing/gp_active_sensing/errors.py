@@ -60,7 +60,7 @@ class MapError(ActiveSensingError, ValueError):
 
 
 class ReadingError(ActiveSensingError, ValueError):
-    """Error for an unusable reading; ``reason`` is the key under which the reading is counted."""
+    """Error for an unusable reading; rejected readings are counted by ``reason``."""
 
     def __init__(self, reason: str, message: str) -> None:
         self.reason = reason
@@ -95,12 +95,12 @@ class _Brief(reprlib.Repr):
         self.maxstring = self.maxlong = 60
 
 
-def brief_repr(value: object, most: int = 60) -> str:
-    """Return the beginning of ``repr(value)``; the cost does not depend on the value's size."""
+def brief_repr(value: object) -> str:
+    """Return up to 60 characters of ``repr(value)``; the cost does not depend on the size."""
     if isinstance(value, str | bytes):
-        value = value[: most + 1]
+        value = value[:61]
     text = _Brief().repr(value) if isinstance(value, _NESTED) else repr(value)
-    return text if len(text) <= most else f"{text[: most - 3]}..."
+    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 _NESTED = (list, tuple, dict, set, frozenset)
@@ -111,7 +111,10 @@ def _cut(problem: str) -> str:
 
 
 def suggest(name: str, known: Iterable[str], alike: float = 0.5) -> str:
-    """Return ``" Did you mean 'x'?"`` for the most similar known name; "" = no similar name."""
+    """Return ``" Did you mean 'x'?"`` for the most similar known name; "" = no similar name.
+
+    `alike` is the smallest accepted similarity (0 … 1).
+    """
     matches = difflib.get_close_matches(str(name), [str(k) for k in known], n=1, cutoff=alike)
     return f" Did you mean {matches[0]!r}?" if matches else ""
 

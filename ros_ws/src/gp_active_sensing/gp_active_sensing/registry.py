@@ -1,7 +1,4 @@
-"""Registries that map names to factories; YAML, launch files and the command line use the names.
-
-Other distributions add entries as entry points.
-"""
+"""Registries that map names to factories. Other distributions add entries as entry points."""
 
 from __future__ import annotations
 
@@ -26,7 +23,7 @@ class Registry(Generic[T]):
     Args:
         kind: noun for an entry in messages, such as "policy".
         group: entry-point group of the plug-ins; "" = no plug-ins.
-        check: function that returns the problem of a plug-in's object; "" = no problem.
+        check: function that returns what is wrong with a plug-in's object; "" = nothing.
     """
 
     def __init__(
@@ -78,9 +75,6 @@ class Registry(Generic[T]):
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.names())
-
-    def __len__(self) -> int:
-        return len(self.names())
 
     def _built_in(self, name: str) -> Callable[..., T]:
         factory = self._factories[name]

@@ -91,10 +91,10 @@ def _step(values: np.ndarray) -> float:
     return float(np.round(apart.min(), 6)) if len(apart) else 0.0
 
 
-def survey_roads(road_map: RoadMap, u_turns: str = "dead_ends") -> Survey:
-    """Describe a road map; `u_turns` is one of `U_TURNS`."""
+def survey_roads(road_map: RoadMap) -> Survey:
+    """Describe a road map, with U-turns only at dead ends."""
     segments, n = road_map.segments, len(road_map.segments)
-    parts = parts_of(road_map, u_turns)
+    parts = parts_of(road_map)
     ends = Counter((segment.start, segment.end) for segment in segments)
     points = np.array([point for segment in segments for point in segment.line])
     width, height = np.ptp(points, axis=0).tolist()

@@ -1,4 +1,4 @@
-"""Draft of a parameter file for ``init``, from answers and the running ROS system."""
+"""Draft of a parameter file, which ``init`` makes from answers and the running ROS system."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ _ASSUMED = "assumed; check it"
 
 @dataclass
 class MissionDraft:
-    """Draft of a mission: values of parameters, notes and errors.
+    """Draft of a parameter file, with notes and problems.
 
     Args:
         given: options of the command.
@@ -85,9 +85,11 @@ class MissionDraft:
         topics: message types of each topic of the running system.
         probes: names of several probes.
         received: messages received on each topic.
-        needs: parameters that must be set to suit the message rates of the topics.
+        needs: parameters that must change to suit the message rates of the topics.
         speed: speed of the robot where the map has no limit [m/s]; None = not needed.
-        map_text: the user's answer for the map.
+        map_text: answer for the map.
+        main: name of the main quantity in a mission with several quantities.
+        further: settings of the further quantities, by name.
     """
 
     given: dict[str, Any]
@@ -103,9 +105,7 @@ class MissionDraft:
     speed: float | None = None
     map_text: str = ""
     main: str = "main"
-    """Name of the main quantity in a mission with several quantities."""
     further: Mapping[str, ReadingConfig] = field(default_factory=dict)
-    """Settings of the further quantities, by name."""
 
     def answer(self) -> None:
         """Ask for missing values, inspect the running system, and compare both."""
@@ -173,7 +173,7 @@ class MissionDraft:
         return {key: self.given[key] for key in ("spacing", "radius", "frame")}
 
     def _find_speed(self) -> float | None:
-        """Return the robot's speed [m/s]; None = not given, and no budget in seconds needs it."""
+        """Return the robot's speed [m/s]; None = not given and not needed for the budget."""
         why, given = limitless(self.map.places), self.given["speed"]
         if given is not None:
             if not why:
@@ -222,19 +222,16 @@ class MissionDraft:
                     misfit = running_system.silent_map(name)
                 except MapError as error:
                     misfit = f"map: {name}: {error}"
-            self._misfit(misfit)
+            if self.asking:
+                echo(f"  {one_line(misfit)}")
+            self.misfits.append(misfit)
         return live_map(topic, None, **self._of_map())
-
-    def _misfit(self, text: str) -> None:
-        if self.asking:
-            echo(f"  {one_line(text)}")
-        self.misfits.append(text)
 
     # -- readings and poses --------------------------------------------------------------------
 
     def _ask_streams(self) -> None:
-        poses = {_ODOMETRY, *(_choices(PoseConfig) - {TF})}
-        of_poses = {name for name, types in self.topics.items() if poses & set(types)}
+        [poses] = (param_of(f).choices for f in dataclasses.fields(PoseConfig) if f.name == "type")
+        of_poses = {name for name, types in self.topics.items() if set(poses or ()) & set(types)}
         others = sorted(set(self.topics) - of_poses)
         topic, type = self._stream("reading", "Topic of the readings", others, _TEMPERATURE)
         numbers, usual = self._numbers(type)
@@ -248,7 +245,7 @@ class MissionDraft:
         self.pose = _checked(PoseConfig, "pose", **tf)
 
     def _stream(self, what: str, question: str, likely: list[str], usual: str) -> tuple[str, str]:
-        """Return topic and message type of a stream, as an option or the user names them."""
+        """Return topic and message type of a stream, from an option or the user's answer."""
         if self.asking and not self.given[what] and likely:
             for name in likely[:12]:
                 echo(f"  {name} ({', '.join(self.topics[name])})")
@@ -321,10 +318,9 @@ class MissionDraft:
         if not self.topics:
             self._need_datum()
             return
-        streams = {"reading": (self.reading.topic, self.reading.type)}
-        streams["pose"] = (self.pose.topic, self.pose.type)
-        if self.pose.type == "tf":
-            del streams["pose"]
+        streams: dict[str, ReadingConfig | PoseConfig] = {"reading": self.reading}
+        if self.pose.type != TF:
+            streams["pose"] = self.pose
         for each in self.further.values():
             problems = (
                 running_system.topic_misfit("reading", name, each.type, self.topics)
@@ -332,14 +328,14 @@ class MissionDraft:
             )
             self.misfits += filter(None, (running_system.field_misfit(each), *problems))
         there: dict[str, str] = {}
-        named = [(w, name, t) for w, (topic, t) in streams.items() for name in self._names(topic)]
+        named = [(w, name, s.type) for w, s in streams.items() for name in self._names(s.topic)]
         for what, name, type in named:
             if problem := running_system.topic_misfit(what, name, type, self.topics):
                 self.misfits.append(problem)
             elif not (what == "reading" and misfit):
                 there[name] = type
         self.received = self.system.receive(there, self._report_slow)
-        if self.pose.type == "tf":
+        if self.pose.type == TF:
             self.misfits += self._tf_misfits()
         for what, name, _ in named:
             if name not in there:
@@ -357,7 +353,7 @@ class MissionDraft:
         for kind in ("pose", "reading"):
             topics = [name for what, name, _ in named if what == kind and name in there]
             self._find_needs(kind, [self.received[name] for name in topics])
-        self._check_waypoint_listeners()
+        self._check_waypoint_listeners(self.system)
 
     def _report_slow(self, topics: list[str]) -> None:
         echo(f"listening to {', '.join(topics)} (up to {LISTEN_SECONDS:g} s)")
@@ -376,17 +372,12 @@ class MissionDraft:
         for key, (value, note) in found.items():
             self.needs[key], self.notes[key] = value, note
 
-    def _check_waypoint_listeners(self) -> None:
-        from gp_active_sensing.ros import running_system
+    def _check_waypoint_listeners(self, system: RunningSystem) -> None:
+        from gp_active_sensing.ros.running_system import waypoint_note
 
-        if self.system is None:
-            return
         names = self._names(self.given["waypoint"] or WaypointConfig.topic)
-        listeners = self.system.listeners(names)
-        poses = self._names(self.pose.topic)
-        notes = [
-            running_system.waypoint_note(name, listeners, self.topics, poses) for name in names
-        ]
+        listeners, poses = system.listeners(names), self._names(self.pose.topic)
+        notes = [waypoint_note(name, listeners, self.topics, poses) for name in names]
         self.lines += [f"note: {note}" for note in notes if note]
 
     def _tf_misfits(self) -> list[str]:
@@ -443,54 +434,45 @@ class MissionDraft:
         return f"{of}{now}{in_words(self.map.places)}{shipped}"
 
     def text(self, start: str) -> str:
-        """Return the text of the parameter file; `start` is its opening comment."""
-        parameters: dict[str, Any] = {f"map.{k}": v for k, v in self.map.section.items()}
-        first = next(iter(parameters))
-        self.notes[first] = self._describe_map()
+        """Return the text of the parameter file; `start` is the command that starts the mission."""
+        of_map = {f"map.{key}": value for key, value in self.map.section.items()}
+        self.notes[next(iter(of_map))] = self._describe_map()
         self.notes["map.spacing"] = "m between neighbouring places"
-        if self.speed is not None:
-            parameters["map.speed"] = self.speed
         main = f"readings.{self.main}" if self.further else "reading"
-        parameters |= {
-            f"{main}.topic": self.reading.topic,
-            f"{main}.type": self.reading.type,
-            f"{main}.field": self.reading.field,
-            f"{main}.unit": self.unit,
-        }
-        if self.given["delay"] is not None:
-            parameters[f"{main}.delay"] = self.given["delay"]
-        for name, each in self.further.items():
-            for key in ("topic", "type", "field"):
-                parameters[f"readings.{name}.{key}"] = getattr(each, key)
-        if self.pose.type != "tf":
-            parameters["pose.topic"] = self.pose.topic
-        parameters["pose.type"] = self.pose.type
-        if self.datum is not None:
-            parameters["pose.datum"] = list(self.datum)
 
         def own(key: str) -> str:
             return main + key.removeprefix("reading") if key.startswith("reading.") else key
 
-        parameters |= {own(key): value for key, value in self.needs.items()}
-        self.notes = {own(key): note for key, note in self.notes.items()}
-        if self.given["waypoint"]:
-            parameters["waypoint.topic"] = self.given["waypoint"]
-        if self.probes:
-            parameters["probes"] = list(self.probes)
-        parameters |= {f"budget.{key}": amount for key, amount in self.budget.items()}
-        if self.home:
-            parameters["probe.end"] = "start"
-        parameters |= {f"probe.sortie.{key}": amount for key, amount in self.sortie.items()}
-        if self.settle > 0.0:
-            parameters["mission.settle"] = self.settle
-        if self.given["export"] or self.asking:
-            parameters["mission.export"] = list(self.formats)
-        if self.given["name"]:
-            parameters["name"] = self.given["name"]
-        parameters["run_dir"] = self.run_dir
-        if "/clock" in self.topics:
-            parameters["use_sim_time"] = True
-        notes = {**_NOTES, **self.notes}
+        values: dict[str, Any] = {
+            **of_map,
+            "map.speed": self.speed,
+            f"{main}.topic": self.reading.topic,
+            f"{main}.type": self.reading.type,
+            f"{main}.field": self.reading.field,
+            f"{main}.unit": self.unit,
+            f"{main}.delay": self.given["delay"],
+            **{
+                f"readings.{name}.{key}": getattr(each, key)
+                for name, each in self.further.items()
+                for key in ("topic", "type", "field")
+            },
+            "pose.topic": None if self.pose.type == TF else self.pose.topic,
+            "pose.type": self.pose.type,
+            "pose.datum": None if self.datum is None else list(self.datum),
+            **{own(key): value for key, value in self.needs.items()},
+            "waypoint.topic": self.given["waypoint"] or None,
+            "probes": list(self.probes) or None,
+            **{f"budget.{key}": amount for key, amount in self.budget.items()},
+            "probe.end": "start" if self.home else None,
+            **{f"probe.sortie.{key}": amount for key, amount in self.sortie.items()},
+            "mission.settle": self.settle or None,
+            "mission.export": list(self.formats) if self.given["export"] or self.asking else None,
+            "name": self.given["name"] or None,
+            "run_dir": self.run_dir,
+            "use_sim_time": "/clock" in self.topics or None,
+        }
+        parameters = {key: value for key, value in values.items() if value is not None}
+        notes = _NOTES | {own(key): note for key, note in self.notes.items()}
         return mission_text(parameters, notes, start=start)
 
 
@@ -538,11 +520,6 @@ def _formats(text: str) -> tuple[str, ...]:
 
 def _from_root(topic: str) -> str:
     return f"/{topic.lstrip('/')}"
-
-
-def _choices(kind: Any) -> set[str]:
-    (found,) = (param_of(f).choices for f in dataclasses.fields(kind) if f.name == "type")
-    return set(found or ())
 
 
 def _checked(kind: type[T], path: str, **values: Any) -> T:

@@ -62,10 +62,7 @@ def _list_by_purpose(found: list[dict[str, Any]]) -> None:
 
     left = {policy["name"]: _CITED.sub("", _plain(policy["help"])) for policy in found}
     left["ucb_pe"] = "Another name of ucb_dpp_max."
-    for purpose, names in {
-        **_PURPOSES,
-        "Other policies": " ".join(left),
-    }.items():
+    for purpose, names in {**_PURPOSES, "Other policies": " ".join(left)}.items():
         shown = {name: left.pop(name) for name in names.split() if name in left}
         if shown:
             click.echo(f"{purpose}:")

@@ -17,10 +17,9 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def _shared(keys: str) -> Callable[[Command], Command]:
-    """Return a decorator that adds the options of both `run` and `replay`.
+    """Return a decorator that adds the options common to `run` and `replay`.
 
-    Args:
-        keys: examples of keys, for the help of --set.
+    `keys` names examples of keys, for the help of --set.
     """
     options = (
         click.option("--budget", type=int, metavar="N", help="Number of places to read."),
@@ -146,8 +145,7 @@ def report(directory: Path) -> None:
         echo(str(write_report(directory)))
         return
     writers = [entry.load() for entry in metadata.entry_points(group="gp_active_sensing.reports")]
-    pages = filter(None, (write(directory) for write in writers))
-    page = next(pages, None)
+    page = next(filter(None, (write(directory) for write in writers)), None)
     if page is None:
         msg = f"{directory} holds an experiment: install gp_active_sensing_bench for its report"
         raise RunError(msg)
@@ -271,10 +269,7 @@ def replay(
     metavar="URL",
     help="Base map, such as https://tile.example.org/{z}/{x}/{y}.png. Browsers load it.",
 )
-def watch(
-    run_dir: Path,
-    **options: Any,
-) -> None:
+def watch(run_dir: Path, **options: Any) -> None:
     """Serve the live page of a run.
 
     The command writes nothing to RUN_DIR. The run may begin later, if the parent folder of RUN_DIR
@@ -296,8 +291,7 @@ def watch(
         raise click.ClickException(msg)
     check_single(run_dir)
     if not run_dir.exists():
-        if near := suggest(
-            run_dir.name, (each.name for each in run_dir.parent.iterdir() if each.is_dir())
-        ):
+        folders = (each.name for each in run_dir.parent.iterdir() if each.is_dir())
+        if near := suggest(run_dir.name, folders):
             echo(f"{run_dir} does not exist yet.{near}")
     serve(run_dir, WatchOptions(**options), echo)

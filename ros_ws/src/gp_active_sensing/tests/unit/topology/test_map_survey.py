@@ -90,4 +90,4 @@ def test_where_u_turns_may_join_parts_that_is_said(
     with caplog.at_level(logging.WARNING):
         Roads(road_map)
     assert "map.u_turns: always" in caplog.text
-    assert not any("u_turns" in text for text in survey_roads(road_map, "always").warnings)
+    assert not parts_of(road_map, "always").outside
