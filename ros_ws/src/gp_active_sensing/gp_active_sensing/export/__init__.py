@@ -43,9 +43,7 @@ class Format(NamedTuple):
 FORMATS: Mapping[str, Format] = {
     "csv": Format(".csv", lambda field, name: {f"{name}.csv": as_csv(field)}),
     "geojson": Format(
-        ".geojson",
-        lambda field, name: {f"{name}.geojson": as_geojson(field)},
-        check_geojson,
+        ".geojson", lambda field, name: {f"{name}.geojson": as_geojson(field)}, check_geojson
     ),
     "asc": Format(
         ".asc",

@@ -1,7 +1,4 @@
-"""Points of a map that shows more points than its mission had places.
-
-The points are a lattice, or lie along the roads.
-"""
+"""Points of a map with more points than the mission had places: a lattice, or points on roads."""
 
 from __future__ import annotations
 
@@ -60,11 +57,10 @@ def fine_points(topology: Topology, spacing: float) -> FinePoints:
 
 
 def _along_roads(topology: Topology, spacing: float) -> FinePoints:
-    """Return the middles of equal pieces of each segment; a piece is at most `spacing` long."""
+    """Return the midpoints of equal parts of each road segment, at most `spacing` long."""
     positions, names, within = [], list[str](), list[int]()
-    lengths = [
-        np.hypot(*np.diff(topology.geometry(i), axis=0).T) for i in range(topology.n)
-    ]  # of the pieces of each line
+    # Lengths of the straight pieces of each road segment.
+    lengths = [np.hypot(*np.diff(topology.geometry(i), axis=0).T) for i in range(topology.n)]
     _check_count(sum(max(1, math.ceil(float(one.sum()) / spacing)) for one in lengths), spacing)
     for place, steps in enumerate(lengths):
         line, along = topology.geometry(place), np.concatenate([[0.0], np.cumsum(steps)])
@@ -138,11 +134,10 @@ def _inside_hull(topology: Topology, spacing: float) -> FinePoints:
 def _lattice(
     low: FloatArray, high: FloatArray, spacing: float, margin: tuple[float, float]
 ) -> FloatArray:
-    """Return the middles (m, 2) of squares that cover a box extended by a margin [m]."""
+    """Return the centres (m, 2) of squares that cover a box extended by a margin [m]."""
     before = np.ceil(np.array(margin) / spacing - 1e-9)
     counts = np.ceil((high - low) / spacing - 1e-9) + 2.0 * before
-    if counts.prod() > MOST_CELLS:
-        raise _too_many(counts.prod(), MOST_CELLS, spacing)
+    _check_count(counts.prod(), spacing, MOST_CELLS)
     columns, rows = counts.astype(np.int64).tolist()
     first = low + (0.5 - before) * spacing
     x, y = first[0] + spacing * np.arange(columns), first[1] + spacing * np.arange(rows)
@@ -162,12 +157,7 @@ def _made(
     return FinePoints(points.located(topology.datum).weighted(area), None)
 
 
-def _check_count(count: int, spacing: float) -> None:
-    if count > MOST_POINTS:
-        raise _too_many(count, MOST_POINTS, spacing)
-
-
-def _too_many(count: float, most: int, spacing: float) -> RunError:
-    return RunError(
-        f"a spacing of {spacing:g} m makes {count:.3g} points, more than {most}; take a larger one"
-    )
+def _check_count(count: float, spacing: float, most: int = MOST_POINTS) -> None:
+    if count > most:
+        msg = f"a spacing of {spacing:g} m makes {count:.3g} points, more than {most}; take a "
+        raise RunError(msg + "larger one")

@@ -32,7 +32,7 @@ def text_of(road_map: RoadMap) -> str:
 
 
 def collection(header: Mapping[str, Any], features: Iterable[Mapping[str, Any]]) -> str:
-    """Return a FeatureCollection with our own header, one line per feature."""
+    """Return a FeatureCollection with a header of this package, one line per feature."""
     lines = [
         json.dumps(each, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
         for each in features

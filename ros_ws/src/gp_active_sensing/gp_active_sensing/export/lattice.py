@@ -71,8 +71,8 @@ class Layer:
 
     @property
     def word(self) -> str:
-        """Return the prefix of the layer in file names, such as ``z-3m``; "" without layers."""
-        return "" if self.height is None else f"z{self.height:.12g}m"  # different for each layer
+        """Prefix of the layer in file names, such as ``z-3m``; "" without layers."""
+        return "" if self.height is None else f"z{self.height:.12g}m"
 
     def named(self, what: str) -> str:
         """Return a name with the prefix of the layer, such as ``z-3m_mean``."""
@@ -130,7 +130,7 @@ def layer_at(topology: Topology, height: float) -> Layer:
 
 
 def lattice_of(topology: Topology) -> Lattice:
-    """Return the cells of a map of one grid. Raises RunError for roads, points and layers."""
+    """Return the cells of a grid. Raises RunError for roads, scattered points and layers."""
     layers = layers_of(topology)
     if len(layers) > 1:
         raise _refused(topology, "several places stand at one position, one above another")
@@ -148,31 +148,28 @@ def _cells(topology: Topology) -> Lattice:
         why = "its places stand above one another" if several else "it has one place only"
         raise _refused(topology, why)
     centre = float(x.min()), float(y.min())
-    column, columns = _counted(x, centre[0], cell[0])
-    row, rows = _counted(y, centre[1], cell[1])
-    off = max(_off(x, centre[0], cell[0]), _off(y, centre[1], cell[1]))
-    if off > _OFF:
+    column, off_centre_x = _numbered(x, cell[0])
+    row, off_centre_y = _numbered(y, cell[1])
+    if max(off_centre_x, off_centre_y) > _OFF:
         raise _refused(topology, "its places do not stand in rows and columns")
+    rows, columns = int(row.max()) + 1, int(column.max()) + 1
     if rows * columns > MOST_CELLS:
         raise _refused(topology, f"it would have {rows} × {columns} cells, more than {MOST_CELLS}")
     return Lattice(centre, cell, (rows, columns), row, column)
 
 
 def _step(values: FloatArray) -> float:
-    """Return the smallest distance of two different coordinates; 0 if all are equal."""
+    """Return the typical smallest distance of different coordinates; 0 if all are equal."""
     gaps = np.diff(np.unique(values))
     gaps = gaps[gaps > 1e-6 * max(float(np.ptp(values)), 1e-9)]
     return float(np.median(gaps[gaps < (1.0 + 2.0 * _OFF) * gaps.min()])) if len(gaps) else 0.0
 
 
-def _counted(values: FloatArray, first: float, step: float) -> tuple[IntArray, int]:
-    number = np.rint((values - first) / step).astype(np.int64)
-    return number, int(number.max()) + 1
-
-
-def _off(values: FloatArray, first: float, step: float) -> float:
-    steps = (values - first) / step
-    return float(np.abs(steps - np.rint(steps)).max())
+def _numbered(values: FloatArray, step: float) -> tuple[IntArray, float]:
+    """Return the number of each coordinate in steps from the smallest, and the largest error."""
+    steps = (values - values.min()) / step
+    number = np.rint(steps)
+    return number.astype(np.int64), float(np.abs(steps - number).max())
 
 
 def _share_beside(lattices: Sequence[Lattice]) -> float:

@@ -1,4 +1,4 @@
-"""Mission state that the live page shows at its top, computed from the journal's events."""
+"""State of a mission at the top of the live page, computed from the journal's events."""
 
 from __future__ import annotations
 
@@ -33,6 +33,7 @@ from gp_active_sensing.records.events import (
     StateChanged,
     StatusNoted,
 )
+from gp_active_sensing.report.source import RunData, section_of
 from gp_active_sensing.report.steps import Reconstruction
 from gp_active_sensing.topology import Topology
 from gp_active_sensing.types import Aim, Budget, Plan
@@ -159,9 +160,8 @@ class MissionState:
     @classmethod
     def of_config(cls, config: Mapping[str, Any]) -> MissionState:
         """Return the state of a mission before its first event."""
-        section = config.get("budget")
         try:
-            found = from_mapping(BudgetConfig, section if isinstance(section, Mapping) else {})
+            found = from_mapping(BudgetConfig, section_of(config, "budget"))
         except ConfigError:  # run of another version: unknown budget
             return cls()
         return cls(found.budget(), found.aim())
@@ -196,7 +196,8 @@ class MissionState:
             case ReadingUsed():
                 self.used += event.count
             case DecisionTaken():
-                self._running()
+                if self.state == "begun":  # simulations do not report that they are running
+                    self.state = "running"
                 self.plans[event.probe] = event.plan
                 if event.left is not None and event.left.seconds is not None:
                     self.seconds_left[event.probe] = event.left.seconds
@@ -221,11 +222,6 @@ class MissionState:
         if where.pose is not None:
             self.speeds.add(name, where.pose[0], where.odometer)
 
-    def _running(self) -> None:
-        """Set the state to running at a decision, because simulations do not report this state."""
-        if self.state == "begun":
-            self.state = "running"
-
     def robots(self) -> list[dict[str, Any]]:
         """Return names and map positions of the probes [m]."""
         return [
@@ -235,42 +231,31 @@ class MissionState:
         ]
 
     def to_mapping(
-        self,
-        done: Reconstruction,
-        topology: Topology,
-        summary: Mapping[str, Any],
-        *,
-        unit: str,
-        policy: str,
-        written: float | None,
-        quantity: str = "",
+        self, done: Reconstruction, data: RunData, written: float | None
     ) -> dict[str, Any]:
         """Return the content of the top of the page as plain data.
 
         `written` is the time of the last journal entry, in seconds since 1970; None = the page does
-        not show how old its data are. `quantity` is the name of the main quantity; "" for a single
-        quantity. `summary` is {} until the run has a summary.
+        not show the age of its data.
         """
-        status = summary.get("status")
+        status = data.summary.get("status")
         state, reason = self.state, self.reason
         if status in ("finished", "failed", "interrupted") and state in ("begun", "running"):
             state = "ended" if status == "finished" else "stopped"
-            reason = str(summary.get("reason") or status)
+            reason = str(data.summary.get("reason") or status)
         over = state == "ended"
+        closed = f" The limits close {len(self.closed)} places now." if self.closed else ""
         return {
             "state": state,
             "reason": reason,
             "stage": done.steps[-1].number if done.by_stage else None,
             "alarms": [] if over else self.alarms_in_words(),
-            "spent": self._spent(done, unit),
+            "spent": self._spent(done, data.symbol),
             "used": self.used,
-            "refused": self._refused(summary if over else {}),
-            "probes": [] if over else self._probes(topology, policy, written),
-            "known": _certainty(done, topology, unit, self.aim, quantity) + self._limited(),
+            "refused": self._refused(data.summary if over else {}),
+            "probes": [] if over else self._probes(data, written),
+            "known": _certainty(done, data, self.aim) + closed,
         }
-
-    def _limited(self) -> str:
-        return f" The limits close {len(self.closed)} places now." if self.closed else ""
 
     def _refused(self, summary: Mapping[str, Any]) -> list[tuple[str, int]]:
         """Return (reason, count) of unused readings, most frequent reason first."""
@@ -304,10 +289,8 @@ class MissionState:
                 found.append(f"{name or 'the probe'} is {-seconds:.0f} s beyond its budget")
         return found
 
-    def _probes(
-        self, topology: Topology, policy: str, written: float | None
-    ) -> list[dict[str, Any]]:
-        found = []
+    def _probes(self, data: RunData, written: float | None) -> list[dict[str, Any]]:
+        found, topology = [], data.topology
         for name in self._names():
             plan, where = self.plans.get(name), self.where.get(name, ProbePosition(0.0))
             row: dict[str, Any] = {"probe": name, "gone": self.gone.get(name, "")}
@@ -320,7 +303,7 @@ class MissionState:
             if plan is not None and plan.path and not row["gone"]:
                 home = plan.waypoint is None
                 row["place"] = "the end place" if home else called(topology.names[plan.path[-1]])
-                row["why"] = plan.reason if home else why(plan, topology.names, policy)
+                row["why"] = plan.reason if home else why(plan, topology.names, data.policy)
                 if where.pose is not None:
                     speed = self.speeds.of(name, plan) if self.state == "running" else None
                     row |= Approach.along(topology, plan.path, where.pose[1:], speed).to_mapping()
@@ -367,25 +350,23 @@ def _duration(seconds: float) -> str:
 
 
 def _first_promise(done: Reconstruction) -> float | None:
-    """Return the first promised error that is based on readings at two or more places."""
+    """Return the first expected error of the map that is based on two or more places."""
     known = (s.promised for s in done.steps if s.observed > 1 and s.promised is not None)
     return next(known, None)
 
 
-def _certainty(
-    done: Reconstruction, topology: Topology, unit: str, aim: Aim | None, quantity: str
-) -> str:
+def _certainty(done: Reconstruction, data: RunData, aim: Aim | None) -> str:
     last, std = done.steps[-1], done.std[-1]
-    after = f" {unit}" if unit else ""
-    read = f"{last.observed} of {topology.n} places are read."
+    after = f" {data.symbol}" if data.unit else ""
+    read = f"{last.observed} of {data.topology.n} places are read."
     if last.promised is None:
         return f"{read} More are needed to estimate the error of the map."
-    of = f" of {quantity}" if quantity else ""
+    of = f" of {data.main}" if data.quantities else ""
     whole = f"{read} Expected error of the map{of}: {brief(last.promised)}{after}"
     before = _first_promise(done)
     if before is not None and before > 1.05 * last.promised:
         whole += f" (at first {brief(before)}{after})"
-    doubt = called(topology.names[int(std.argmax())])
+    doubt = called(data.topology.names[int(std.argmax())])
     worst = f"standard deviation {brief(float(std.max()))}{after}"
     whole += f". The uncertainty is largest at {doubt} ({worst})."
     if aim is not None:

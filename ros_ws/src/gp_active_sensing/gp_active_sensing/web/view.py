@@ -1,4 +1,4 @@
-"""Parts of the live page: steps and maps of the report, and the mission state."""
+"""Parts of the live page: the steps and maps of the report page, and the mission state."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class PacedCache(Generic[T]):
 
     @property
     def due(self) -> bool:
-        """True if the result is out of date and may be computed again."""
+        """True if the result is out of date and the pause after its computation is over."""
         return self._wanted != self._of and self._clock() >= self._next
 
 
@@ -83,9 +83,9 @@ class _QuantityParts:
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._rows: dict[int, tuple[GrowingStep, int, str]] = {}
-        """For each step number: the step, the version of its map, and the JSON text of the map."""
+        """For each step: the step, the version of its map, and the JSON text of the map."""
         self._sent: dict[int, tuple[ReportStep, tuple[Any, int], str]] = {}
-        """For each step number: the step, the inputs of its description, and the JSON text."""
+        """For each step: the step, the inputs of its description, and the JSON text."""
         self._floor: PacedCache[tuple[float, int] | None] = PacedCache(clock)
         self._quality: PacedCache[dict[str, Any] | None] = PacedCache(clock)
         self._finer: PacedCache[str] = PacedCache(clock)
@@ -99,12 +99,12 @@ class _QuantityParts:
         self, found: FollowedData, growing: GrowingReconstruction, done: Reconstruction
     ) -> tuple[dict[str, Any], dict[str, str]]:
         """Return the data common to all steps, and the JSON parts by name."""
-        head = {**describe(growing.data, done), "floor": self._least(found, growing, done)}
+        head = {**describe(growing.data, done), "floor": self._current_floor(found, growing, done)}
         maps = {**ranges_of(done), "steps": list(done.shown), "all": len(done.steps)}
         return head, {
             "head": as_text(head),
             "maps": as_text(maps),
-            "quality": as_text(self._how_good(found, growing, done)),
+            "quality": as_text(self._current_quality(found, growing, done)),
             **self._steps(growing, done),
             **self._maps(growing),
         }
@@ -121,7 +121,7 @@ class _QuantityParts:
 
         return self._finer.get(growing.looks, made, last=found.mission.over) or as_text(None)
 
-    def _least(
+    def _current_floor(
         self, found: FollowedData, growing: GrowingReconstruction, done: Reconstruction
     ) -> tuple[float, int] | None:
         """Return the result of `floor_of`; None if readings came after its computation."""
@@ -132,7 +132,7 @@ class _QuantityParts:
         old = not is_final and floor is not None and floor[1] < done.steps[-1].observed
         return None if old else floor  # not comparable to the current promise
 
-    def _how_good(
+    def _current_quality(
         self, found: FollowedData, growing: GrowingReconstruction, done: Reconstruction
     ) -> dict[str, Any] | None:
         key, last = growing.looks, found.mission.over or bool(found.data.summary)
@@ -253,17 +253,8 @@ class LiveView:
 
     def _mission(self, found: FollowedData, done: Reconstruction) -> dict[str, Any]:
         data = found.data
-        stamp = stamp_of(data.path / JOURNAL)
-        simulated = found.tracks is None
-        mission = found.mission.to_mapping(
-            done,
-            data.topology,
-            data.summary,
-            unit=data.symbol,
-            policy=data.policy,
-            written=None if simulated or stamp is None else 1e-9 * stamp[2],
-            quantity=data.quantities[0] if found.further else "",
-        )
+        stamp = None if found.tracks is None else stamp_of(data.path / JOURNAL)
+        mission = found.mission.to_mapping(done, data, None if stamp is None else 1e-9 * stamp[2])
         if self._follower.loading:
             mission["reason"] = "The run is being loaded; this is its state so far."
         return {**mission, "unit": data.symbol, "records": len(data.records)}
@@ -275,10 +266,7 @@ class LiveView:
         if found.damaged:
             note = f"{found.damaged} lines of the journal cannot be read and are left out"
             data = dataclasses.replace(data, notes=(*data.notes, note))
-        payload: Mapping[str, Any] = {
-            **head,
-            "maps": {"steps": done.shown, "all": len(done.steps)},
-        }
+        payload = {**head, "maps": {"steps": done.shown, "all": len(done.steps)}}
         under_way = not found.data.summary and not found.mission.over
         continues = under_way or self._follower.loading
         shown = slots(data, done, payload, found.tally, continues=continues)
