@@ -16,11 +16,11 @@ from gp_active_sensing.topology import Topology
 MOST = 6000
 """Approximate largest number of lattice points."""
 _WORK = 5e9
-"""Largest value of (lattice points) · (places with a reading)², which takes about 2 s."""
+"""Largest value of (lattice points) · (places with a reading)²; its computation takes about 2 s."""
 _FINEST = 8.0
-"""Largest number of lattice points along a side of the square that shows a place."""
+"""Largest number of lattice points along the side of a place's square."""
 _LEAST = 1.5
-"""Smallest number of lattice points along a side of the square that shows a place."""
+"""Smallest number of lattice points along the side of a place's square."""
 
 
 def finer_spacing(topology: Topology, observed: int = 0) -> float | None:

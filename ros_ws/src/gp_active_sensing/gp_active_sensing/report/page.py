@@ -225,7 +225,7 @@ def _tiles(data: RunData, done: Reconstruction, payload: Mapping[str, Any]) -> I
         yield tile(f"R\u00b2 = {share:.2f}", "how well neighbouring readings predict each other")
     metres = last.metres
     if last.plan is not None and last.plan.waypoint is None:
-        metres = float(data.summary.get("metres") or metres)  # including the way home
+        metres = float(data.summary.get("metres") or metres)  # with the route to the end place
     if data.records:
         yield tile(distance(metres), "driven")
     yield from _belief_tiles(data, done)
@@ -335,14 +335,15 @@ def stages_table(data: RunData) -> str:
 
 
 def _table(records: Sequence[Any]) -> str:
-    columns = _COLUMNS + (_FOLLOWED if any("went" in record for record in records) else ())
-    for key in ("promised_error", "regret", "coverage_90", "reading_coverage_90"):
-        if not any(record.get(key) is not None for record in records):
-            columns = tuple(column for column in columns if column[1] != key)
+    optional = ("promised_error", "regret", "coverage_90", "reading_coverage_90")
+    left_out = {key for key in optional if all(record.get(key) is None for record in records)}
     if not any(record.get("candidates") for record in records):  # bounds need candidates
-        columns = tuple(column for column in columns if column[1] not in ("lower", "upper"))
+        left_out |= {"lower", "upper"}
+    columns = [column for column in _COLUMNS if column[1] not in left_out]
+    if any("went" in record for record in records):
+        columns += _FOLLOWED
     if any("probe" in record for record in records):
-        columns = (columns[0], ("probe", "probe", ""), *columns[1:])
+        columns.insert(1, ("probe", "probe", ""))
     head = "".join(f"<th{_text(form)}>{title}</th>" for title, _, form in columns)
     rows = [
         "".join(f"<td{_text(form)}>{_cell(_of(r, key), form)}</td>" for _, key, form in columns)

@@ -1,4 +1,4 @@
-"""Data of a run for the scripts of its page; the maps are packed."""
+"""Data of a run for the scripts of its page, with compressed maps."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import reduce
 from pathlib import Path
 from typing import Any
@@ -26,19 +26,18 @@ from gp_active_sensing.records.events import (
     ReadingUsed,
     ReturnBegun,
 )
-from gp_active_sensing.records.metrics import NO_SCORES, SCORES, Scorer
+from gp_active_sensing.records.metrics import SCORES, Scorer
 from gp_active_sensing.report.source import RunData, load_run, section_of
 from gp_active_sensing.report.steps import (
     BeliefUpdater,
+    GrowingStep,
     Reconstruction,
     ReportStep,
-    StepEvents,
     gathered,
     kernel_masses,
     masses,
     number_of,
 )
-from gp_active_sensing.types import FloatArray
 
 logger = logging.getLogger(__name__)
 
@@ -77,40 +76,8 @@ def _updater(data: RunData) -> BeliefUpdater:
     return BeliefUpdater(data.fresh_belief(), data.topology, data.of, source)
 
 
-@dataclass
-class GrowingStep:
-    """Stored data of a step: its events, and results from the belief after these events.
-
-    Args:
-        chunk: events of the step.
-        expected: for each place, mean and standard deviation of a reading, predicted before the
-            step.
-        used: (place, value) of each used reading of the step, in order.
-        length_scales: sum of the candidate weights for each length-scale.
-        kernels: sum of the candidate weights for each kernel.
-        observed: number of places with a reading.
-        promised: expected error of the map; None = not known.
-        scores: scores of the map; all None if the truth is not known.
-        mean, std, truth: (n,) maps; None = the step has no map.
-        version: value of `GrowingReconstruction.looks` when the results were computed.
-    """
-
-    chunk: StepEvents
-    expected: dict[int, tuple[float, float]] = field(default_factory=dict)
-    used: list[tuple[int, float]] = field(default_factory=list)
-    length_scales: Mapping[tuple[float, ...], float] = field(default_factory=dict)
-    kernels: Mapping[str, float] = field(default_factory=dict)
-    observed: int = 0
-    promised: float | None = None
-    scores: Mapping[str, Any] = field(default_factory=lambda: NO_SCORES)
-    mean: FloatArray | None = None
-    std: FloatArray | None = None
-    truth: FloatArray | None = None
-    version: int = 0
-
-
 class GrowingReconstruction:
-    """Steps of a run so far.
+    """Steps of a run, updated event by event.
 
     Args:
         data: the run without events; `add` receives the events.
@@ -122,7 +89,7 @@ class GrowingReconstruction:
         self.data = data
         """The run; callers may replace it by the same run with newer records, summary or truth."""
         self._updater = _updater(data)
-        self.parts: list[GrowingStep] = [GrowingStep(StepEvents(0))]
+        self.parts: list[GrowingStep] = [GrowingStep(0)]
         """Data of each step; the last step can still change."""
         self.by_stage = False
         self.unused = 0
@@ -176,7 +143,7 @@ class GrowingReconstruction:
     def _apply(self, event: Event) -> None:
         part = self.parts[-1]
         if not isinstance(event, ReadingUsed | ExpertAnswered):
-            part.chunk.apply(event)
+            part.apply(event)
             return
         used = self._updater.add(event)
         if event.reading.quantity != self.data.of:
@@ -192,15 +159,15 @@ class GrowingReconstruction:
             self._merge_all()
             self.by_stage = True
         self._finish_stage()
-        before = self.parts[-1].chunk.number
-        number = event.stage if isinstance(event, DecisionTaken) else before + 1
+        number = event.stage if isinstance(event, DecisionTaken) else self.parts[-1].number + 1
         at = self._last if event.at is None else event.at
-        self._begin(StepEvents(number, event.plan, at, probe=event.probe))
+        step = GrowingStep(number, event.plan, at, event.probe)
+        self._begin(step)
         self._last = event.plan.waypoint
         if event.plan.waypoint is not None:
-            went = self._record(self.parts[-1]).get("went")
+            went = self._record(step).get("went")
             places = {event.plan.waypoint, went if isinstance(went, int) else event.plan.waypoint}
-            self.parts[-1].expected = self._expected(sorted(places))
+            step.expected = self._expected(sorted(places))
 
     def _expected(self, wanted: Sequence[int]) -> dict[int, tuple[float, float]]:
         """Predict readings at the wanted places, or at all places if the probe moves freely."""
@@ -217,13 +184,13 @@ class GrowingReconstruction:
         stamp = event.reading.stamp_ns
         if self._count % self._size == 0:
             self._finish_stage()
-            self._begin(StepEvents(self._count))
+            self._begin(GrowingStep(self._count))
             if len(self.parts) > 2 * GROUPS + 1:  # besides the first and the last step
                 self._merge_pairs()
         self._count += 1
-        chunk = self.parts[-1].chunk
-        chunk.number = self._count
-        chunk.seconds += 1e-9 * (stamp - (stamp if self._stamp_ns is None else self._stamp_ns))
+        part = self.parts[-1]
+        part.number = self._count
+        part.seconds += 1e-9 * (stamp - (stamp if self._stamp_ns is None else self._stamp_ns))
         self._stamp_ns = stamp
 
     def _merge_pairs(self) -> None:
@@ -234,11 +201,11 @@ class GrowingReconstruction:
 
     def _merge_all(self) -> None:
         whole = reduce(_merged, self.parts)
-        whole.chunk.number = 0
+        whole.number = 0
         self.parts = [whole]
 
-    def _begin(self, chunk: StepEvents) -> None:
-        self.parts.append(GrowingStep(chunk))
+    def _begin(self, step: GrowingStep) -> None:
+        self.parts.append(step)
         self._changed = True
         with_map = [part for part in self.parts if part.mean is not None]
         if len(with_map) > self._most:
@@ -260,7 +227,7 @@ class GrowingReconstruction:
             found = belief.mixture()
             promise = belief.promise(data.topology.weights, found)
             part.promised = None if promise is None else promise.error
-            at = number_of(record.get("truth_seconds"), self._seconds + part.chunk.seconds)
+            at = number_of(record.get("truth_seconds"), self._seconds + part.seconds)
             if data.truth is not None and lacks:
                 part.scores = Scorer(data.truth, data.sensor).of(belief, at, found)
             if with_map:
@@ -271,10 +238,9 @@ class GrowingReconstruction:
         part.version = self.looks
 
     def _record(self, part: GrowingStep) -> Mapping[str, Any]:
-        chunk = part.chunk
-        if chunk.plan is None or not chunk.plan.waypoints:
+        if part.plan is None or not part.plan.waypoints:
             return {}
-        found = self._records.get(chunk.number, chunk.so_far)
+        found = self._records.get(part.number, part.so_far)
         if not self.data.of:
             return found
         own: Mapping[str, Any] = found.get("quantities", {}).get(self.data.of, {})
@@ -313,18 +279,17 @@ class GrowingReconstruction:
         self, part: GrowingStep, record: Mapping[str, Any], seconds: float, metres: dict[str, float]
     ) -> ReportStep:
         """Return the step of `part`; set the probe's distance so far in `metres`."""
-        chunk = part.chunk
         probe = str(record.get("probe") or "")
-        planned = metres.get(probe, 0.0) + chunk.metres
+        planned = metres.get(probe, 0.0) + part.metres
         metres[probe] = number_of(record.get("driven_metres"), planned)
         went = record.get("went")
-        place = went if isinstance(went, int) else chunk.plan.waypoint if chunk.plan else None
+        place = went if isinstance(went, int) else part.plan.waypoint if part.plan else None
         return ReportStep(
-            number=chunk.number,
-            seconds=number_of(record.get("driven_seconds"), seconds + max(chunk.seconds, 0.0)),
+            number=part.number,
+            seconds=number_of(record.get("driven_seconds"), seconds + max(part.seconds, 0.0)),
             metres=sum(metres.values()),
-            plan=chunk.plan,
-            at=chunk.at,
+            plan=part.plan,
+            at=part.at,
             record=record,
             readings=gathered(part.used),
             expected=None if place is None else part.expected.get(place),
@@ -333,16 +298,16 @@ class GrowingReconstruction:
             observed=part.observed,
             scores={key: number_of(record.get(key), part.scores[key]) for key in SCORES},
             promised=number_of(record.get("promised_error"), part.promised),
-            limits=dict(chunk.limits),
+            limits=dict(part.limits),
         )
 
 
 def _merged(first: GrowingStep, second: GrowingStep) -> GrowingStep:
     """Add the events of the first step to the second step; return the second step."""
     second.used = first.used + second.used
-    second.chunk.seconds += first.chunk.seconds
-    second.chunk.metres += first.chunk.metres
-    second.chunk.limits = first.chunk.limits | second.chunk.limits
+    second.seconds += first.seconds
+    second.metres += first.metres
+    second.limits = first.limits | second.limits
     return second
 
 

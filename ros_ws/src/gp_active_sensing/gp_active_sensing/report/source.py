@@ -218,7 +218,7 @@ def load_run(run_dir: Path, *, follow: bool = False) -> RunData:
     check_places(start, first or topology, run_dir)
     belief = from_mapping(BeliefConfig, config["belief"], path="belief", source=source)
     truth, why_not = truth_of(run, topology)
-    records = () if follow else tuple(run.records())
+    records = () if follow else tuple(run.records())  # reading fills `run.cut_short`
     notes = [f"{name}: the last line was cut short and is left out" for name in run.cut_short]
     if why_not:
         notes.append(why_not)

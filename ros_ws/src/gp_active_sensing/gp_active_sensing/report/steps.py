@@ -21,6 +21,7 @@ from gp_active_sensing.records.events import (
     PlaceBlocked,
     ReadingUsed,
 )
+from gp_active_sensing.records.metrics import NO_SCORES
 from gp_active_sensing.topology import Topology
 from gp_active_sensing.types import FloatArray, Plan, Reading
 
@@ -188,20 +189,48 @@ class Reconstruction:
 
 
 @dataclass
-class StepEvents:
-    """Events between two steps, with their total time [s] and driven distance [m]."""
+class GrowingStep:
+    """Events of a step, and results from the belief after these events.
+
+    Args:
+        number: number of the stage, or number of readings so far.
+        plan, at: as in `ReportStep`.
+        probe: name of the probe of the step; "" for a single probe.
+        seconds: duration of the step [s].
+        metres: driven distance [m].
+        blocked: reason why the place of the step could not be reached.
+        limits: places that limits on the field closed (True) or opened (False).
+        expected: for each place, mean and standard deviation of a reading, predicted before the
+            step.
+        used: (place, value) of each used reading of the step, in order.
+        length_scales: sum of the candidate weights for each length-scale.
+        kernels: sum of the candidate weights for each kernel.
+        observed: number of places with a reading.
+        promised: expected error of the map; None = not known.
+        scores: scores of the map; all None if the truth is not known.
+        mean, std, truth: (n,) maps; None = the step has no map.
+        version: value of `GrowingReconstruction.looks` when the results were computed.
+    """
 
     number: int
     plan: Plan | None = None
     at: int | None = None
+    probe: str = ""
     seconds: float = 0.0
     metres: float = 0.0
     blocked: str = ""
-    """Reason why the place of the step could not be reached."""
-    probe: str = ""
-    """Name of the probe of the step; "" for a single probe."""
     limits: dict[int, bool] = field(default_factory=dict)
-    """Places that limits on the field closed (True) or opened (False)."""
+    expected: dict[int, tuple[float, float]] = field(default_factory=dict)
+    used: list[tuple[int, float]] = field(default_factory=list)
+    length_scales: Mapping[tuple[float, ...], float] = field(default_factory=dict)
+    kernels: Mapping[str, float] = field(default_factory=dict)
+    observed: int = 0
+    promised: float | None = None
+    scores: Mapping[str, Any] = field(default_factory=lambda: NO_SCORES)
+    mean: FloatArray | None = None
+    std: FloatArray | None = None
+    truth: FloatArray | None = None
+    version: int = 0
 
     @property
     def so_far(self) -> Mapping[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import bisect
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from gp_active_sensing.records.events import (
@@ -87,20 +87,19 @@ class GrowingTracks:
 
 def poses_of(event: Event) -> Iterator[tuple[str, int, float, float]]:
     """Yield probe, time [ns], x [m] and y [m] of each pose in an event."""
-    if isinstance(event, ReadingUsed):
-        if event.reading.position is not None:
-            x, y = event.reading.position[:2]
-            yield event.probe, event.reading.stamp_ns, x, y
-    elif isinstance(event, StatusNoted):
-        for name, status in event.probes.items():
-            yield from _pose(name, status.where)
-    elif isinstance(event, StateChanged):
-        for name, where in event.probes.items():
-            yield from _pose(name, where)
-    else:
-        yield from _pose(event.probe, getattr(event, "where", None))
-
-
-def _pose(probe: str, where: ProbePosition | None) -> Iterator[tuple[str, int, float, float]]:
-    if where is not None and where.pose is not None:
-        yield (probe, *where.pose)
+    positions: Mapping[str, ProbePosition | None]
+    match event:
+        case ReadingUsed():
+            if event.reading.position is not None:
+                x, y = event.reading.position[:2]
+                yield event.probe, event.reading.stamp_ns, x, y
+            return
+        case StatusNoted():
+            positions = {name: status.where for name, status in event.probes.items()}
+        case StateChanged():
+            positions = event.probes
+        case _:
+            positions = {event.probe: getattr(event, "where", None)}
+    for name, where in positions.items():
+        if where is not None and where.pose is not None:
+            yield (name, *where.pose)

@@ -28,9 +28,9 @@ from gp_active_sensing.report.payload import (
     quality_of,
     ranges_of,
 )
-from gp_active_sensing.report.reconstruction import GrowingReconstruction, GrowingStep
+from gp_active_sensing.report.reconstruction import GrowingReconstruction
 from gp_active_sensing.report.source import RunData
-from gp_active_sensing.report.steps import Reconstruction, ReportStep, number_of
+from gp_active_sensing.report.steps import GrowingStep, Reconstruction, ReportStep, number_of
 from gp_active_sensing.types import FloatArray
 from gp_active_sensing.web.follow import FollowedData, RunFollower, stamp_of
 
@@ -117,7 +117,7 @@ class _QuantityParts:
 
         def made() -> str:
             drawn = finer_map(growing.data.topology, growing.belief)
-            return as_text(drawn and {"n": growing.parts[-1].chunk.number, **drawn})
+            return as_text(drawn and {"n": growing.parts[-1].number, **drawn})
 
         return self._finer.get(growing.looks, made, last=found.mission.over) or as_text(None)
 
@@ -130,7 +130,7 @@ class _QuantityParts:
         key, last = (growing.looks, is_final), found.mission.over or is_final
         floor = self._floor.get(key, lambda: floor_of(data, done), last=last)
         old = not is_final and floor is not None and floor[1] < done.steps[-1].observed
-        return None if old else floor  # not comparable to the current promise
+        return None if old else floor  # not comparable with the newest expected error
 
     def _current_quality(
         self, found: FollowedData, growing: GrowingReconstruction, done: Reconstruction
