@@ -11,7 +11,7 @@ import secrets
 import socket
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +40,7 @@ logger = logging.getLogger(__name__)
 POLL_SECONDS = 0.25
 """Time between two checks for changes [s]."""
 SLICE_SECONDS = 1.0
-"""Longest time spent on a journal between two updates of the page [s]."""
+"""Longest time spent on reading a journal between two updates of the page [s]."""
 PING_SECONDS = 10.0
 """Largest time between two messages to a viewer [s]; they show that the connection works."""
 SLOW_SECONDS = 60.0
@@ -60,36 +60,6 @@ class _Viewer:
 
     stream: iostream.IOStream
     answered: float
-
-
-@dataclass
-class _ServerState:
-    """State that all request handlers share."""
-
-    board: Board
-    access: Access
-    options: WatchOptions
-    view: LiveView
-    pool: concurrent.futures.Executor
-    """Single-thread executor that reads the run."""
-    command: Command | None
-    page: str
-    policy: str
-    server: BoundedServer = field(init=False)
-    viewers: dict[str, _Viewer] = field(default_factory=dict)
-    """Viewers without the token, by the name of the viewer's event stream."""
-
-    def full(self) -> str:
-        """Make room for another viewer; return "", or the reason if there is no room."""
-        self.viewers = {n: v for n, v in self.viewers.items() if not v.stream.closed()}
-        if len(self.viewers) < self.options.viewers:
-            return ""
-        name, viewer = min(self.viewers.items(), key=lambda item: item[1].answered)
-        if time.monotonic() - viewer.answered > SLOW_SECONDS:
-            del self.viewers[name]
-            viewer.stream.close()
-            return ""
-        return f"{len(self.viewers)} are looking already; try again when one has left"
 
 
 class WatchServer:
@@ -113,12 +83,16 @@ class WatchServer:
         command: Command | None = None,
         report: Callable[[str], None] | None = None,
     ) -> None:
-        self.options = options
+        self.options, self.command = options, command
         self._report = report
-        origin_of_tiles(options.tiles)
+        self.page, self.policy = _page(options.tiles)
         self.follower = RunFollower(run_dir)
-        self._view = LiveView(self.follower)
-        self._command = command
+        self.view = LiveView(self.follower)
+        self.board = Board()
+        self.pool = concurrent.futures.ThreadPoolExecutor(1, "follow")
+        """Single thread that reads the run."""
+        self.viewers: dict[str, _Viewer] = {}
+        """Viewers without the token, by the name of the viewer's event stream."""
         token = ""
         if command is not None or options.private:
             token = token_in(options.token_file or state_folder() / "watch.token")
@@ -162,48 +136,54 @@ class WatchServer:
             )
         return found
 
+    def full(self) -> str:
+        """Make room for another viewer; return "", or the reason if there is no room."""
+        self.viewers = {n: v for n, v in self.viewers.items() if not v.stream.closed()}
+        if len(self.viewers) < self.options.viewers:
+            return ""
+        name, viewer = min(self.viewers.items(), key=lambda item: item[1].answered)
+        if time.monotonic() - viewer.answered > SLOW_SECONDS:
+            del self.viewers[name]
+            viewer.stream.close()
+            return ""
+        return f"{len(self.viewers)} are looking already; try again when one has left"
+
     async def run(self, stop: asyncio.Event) -> None:
         """Serve until `stop` is set."""
-        board, pool = Board(), concurrent.futures.ThreadPoolExecutor(1, "follow")
-        page, policy = _page(self.options.tiles)
-        shared = _ServerState(
-            board, self.access, self.options, self._view, pool, self._command, page, policy
-        )
         routes = [
             (r"/", _Page), (r"/events", _Events), (r"/hello", _AccessHandler),
             (r"/seen", _SeenHandler), (rf"/({'|'.join(TABLES)})", _Table),
             (r"/do/([a-z]+)", _CommandHandler), (r".*", _NotFound),
         ]  # fmt: skip
-        handlers = [(pattern, handler, {"shared": shared}) for pattern, handler in routes]
+        handlers = [(pattern, handler, {"shared": self}) for pattern, handler in routes]
         application = web.Application(handlers, log_function=_quiet)
-        server = BoundedServer(application, max_body_size=4096, max_header_size=16384)
-        shared.server = server
-        following = asyncio.ensure_future(self._follow(board, pool))
+        self.server = BoundedServer(application, max_body_size=4096, max_header_size=16384)
+        following = asyncio.ensure_future(self._follow())
         most = self.options.viewers + MORE_CONNECTIONS
-        accepting = asyncio.ensure_future(server.accept(self._socket, most))
+        accepting = asyncio.ensure_future(self.server.accept(self._socket, most))
         stopping = asyncio.ensure_future(stop.wait())
         tasks = {following, accepting, stopping}
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            await board.close()
+            await self.board.close()
             for task in tasks:
                 task.cancel()
             found = await asyncio.gather(following, accepting, return_exceptions=True)
             self._socket.close()
-            await server.close_all_connections()
-            pool.shutdown(wait=False, cancel_futures=True)
+            await self.server.close_all_connections()
+            self.pool.shutdown(wait=False, cancel_futures=True)
         for failed in found:
             if isinstance(failed, Exception):
                 raise failed
 
-    async def _follow(self, board: Board, pool: concurrent.futures.Executor) -> None:
+    async def _follow(self) -> None:
         loop = asyncio.get_running_loop()
         for looks in itertools.count(1):
             began = time.monotonic()
-            parts = await loop.run_in_executor(pool, self._updated_parts)
+            parts = await loop.run_in_executor(self.pool, self._updated_parts)
             if parts is not None:
-                await board.put(parts)
+                await self.board.put(parts)
             follower = self.follower
             waiting = follower.found is None and follower.problem
             if looks == PATIENCE_LOOKS and self._report and waiting:
@@ -216,7 +196,7 @@ class WatchServer:
         """Return the parts of the page; None = unchanged."""
         try:
             news = self.follower.advance(SLICE_SECONDS)
-            return self._view.parts() if news or self._view.due else None
+            return self.view.parts() if news or self.view.due else None
         except Exception:  # keep the page; the next check tries again
             logger.exception("the page of %s cannot be brought up to date", self.follower.path)
             return None
@@ -252,7 +232,7 @@ class _Handler(web.RequestHandler):
     entrance = False
     """True for a handler that needs no token even if the page is private."""
 
-    def initialize(self, shared: _ServerState) -> None:
+    def initialize(self, shared: WatchServer) -> None:
         self.shared = shared
 
     def set_default_headers(self) -> None:
@@ -358,7 +338,7 @@ class _Events(_Handler):
         try:
             await self._tell(name)
         except (iostream.StreamClosedError, asyncio.TimeoutError):
-            shared.server.release(stream)  # the viewer no longer takes messages
+            shared.server.release(stream)  # the viewer no longer receives messages
         finally:
             shared.viewers.pop(name, None)
 
