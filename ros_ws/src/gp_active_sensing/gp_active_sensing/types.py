@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -207,7 +207,7 @@ class Budget:
     end: int | None = None
 
     def affords(self, cost: Cost, readings: int = 1) -> bool:
-        """Return whether a move and some readings fit into the budget."""
+        """Return whether a move of `cost` and `readings` new places fit into the budget."""
         tolerance = 1e-6  # a micrometre, or a microsecond: clocks count in nanoseconds
         return (
             (self.readings is None or self.readings >= readings)
@@ -260,5 +260,5 @@ class TellReport:
 
     accepted: int = 0
     new_places: tuple[int, ...] = ()
-    rejected: tuple[Rejection, ...] = field(default=())
+    rejected: tuple[Rejection, ...] = ()
     late: int = 0

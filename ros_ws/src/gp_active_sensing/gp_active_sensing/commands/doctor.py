@@ -138,7 +138,7 @@ def _ros() -> Check:
 
 
 def _plugin_groups() -> bool:
-    """Return False only if no plug-in is installed; do not import the registries."""
+    """Return whether plug-ins may be installed, without importing the registries."""
     try:
         return any(group.startswith(f"{PACKAGE}.") for group in metadata.entry_points().groups)
     except Exception:  # damaged distribution, which the registries report

@@ -184,7 +184,7 @@ def _loaded(
             raise click.UsageError(msg)
         return path, kind, load_roads(path, crs=crs)
     if only_roads:
-        what = {"grid": "a grid"}.get(kind, "a table of places (map.kind: points)")
+        what = "a grid" if kind == "grid" else "a table of places (map.kind: points)"
         msg = (
             f"{file}: is {what}, which has no roads; `maps inspect`, `maps validate` and "
             "`maps show` look at it"

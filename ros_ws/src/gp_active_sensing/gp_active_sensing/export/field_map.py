@@ -24,7 +24,7 @@ class Limit(NamedTuple):
 
     Args:
         value: limit in the sensor's unit.
-        above: True = "beyond" means above the limit; False = below the limit.
+        above: True = values above the limit are beyond it; False = values below the limit.
     """
 
     value: float

@@ -119,7 +119,7 @@ def layer_at(topology: Topology, height: float) -> Layer:
         raise RunError(msg)
     apart = np.abs(heights - height)
     step = float(np.abs(np.diff(heights)).min())
-    if not apart.min() <= _NEAR * step:  # NaN too
+    if not apart.min() <= _NEAR * step:  # also true for NaN
         shown = ", ".join(f"{each:g}" for each in heights.tolist())
         msg = (
             f"map {topology.name!r} has no layer at {height:g} m: its layers are at {shown} m "

@@ -183,7 +183,7 @@ def cut_at_180(whole: Any) -> list[Any]:
     for west, shift in ((0.0, 0.0), (180.0, -360.0)):
         piece = shapely.clip_by_rect(east, west, -90.0, west + 180.0, 90.0)
         for part in shapely.get_parts(piece):
-            if part.geom_type == whole.geom_type:  # no corner that touches the meridian
+            if part.geom_type == whole.geom_type:  # not a point or line on the meridian
                 turned = part.geom_type == "Polygon"
                 whole_part = shapely.geometry.polygon.orient(part) if turned else part
                 found.append(shifted(whole_part, np.inf, shift))
