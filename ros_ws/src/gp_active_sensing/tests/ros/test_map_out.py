@@ -13,13 +13,12 @@ from std_srvs.srv import Trigger
 
 from gp_active_sensing.errors import RunError
 from gp_active_sensing.export import export_map
-from gp_active_sensing.report.payload import unpack
 from gp_active_sensing.report.reconstruction import map_of_run
 from gp_active_sensing.ros import qos
 from tests.journals import events_of
 from tests.ros.conftest import Ros, wait_until
 from tests.ros.probe import Probe, sensing
-from tests.unit.report.runs import data_of
+from tests.unit.report.runs import data_of, unpack
 
 TALL = ("map.rows:=3", "map.origin:=[5.0, -20.0]")
 
