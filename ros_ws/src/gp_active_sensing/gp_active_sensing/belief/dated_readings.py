@@ -240,18 +240,18 @@ class SlotCovariance:
 
     def with_places(self, rows: IntArray, places: IntArray, now: float) -> FloatArray:
         """Return the (L, r, m) covariance of the slots `rows` with `places` at the time `now`."""
-        apart = np.abs(now - self.history.time[rows])
-        faded = np.exp(-np.minimum(apart / self.time_scale, 700.0))
-        return self.space.between(self.history.place[rows], places) * faded[:, None]
+        return self.space.between(self.history.place[rows], places) * self._faded(rows, now)
 
     def with_points(
         self, rows: IntArray, points: Points, now: float, which: Sequence[int]
     ) -> FloatArray:
         """Return the (W, r, m) covariance between slots `rows` and `points` for λ in `which`."""
-        apart = np.abs(now - self.history.time[rows])
-        faded = np.exp(-np.minimum(apart / self.time_scale, 700.0))
         space = self.space.only(which)
-        return space.with_points(self.history.place[rows], points) * faded[:, None]
+        return space.with_points(self.history.place[rows], points) * self._faded(rows, now)
+
+    def _faded(self, rows: IntArray, now: float) -> FloatArray:
+        apart = np.abs(now - self.history.time[rows])
+        return np.asarray(np.exp(-np.minimum(apart / self.time_scale, 700.0))[:, None])
 
 
 class VisitTimes:

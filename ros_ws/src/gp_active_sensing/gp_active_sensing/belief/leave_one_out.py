@@ -106,9 +106,8 @@ def leave_one_out(data: Conditioning, prior: FloatArray) -> LeaveOneOut:
     """
     factor = data.factor
     places, _, average, log_within, squares, _ = data.collapsed()
-    row_places = factor.place
     position = {place: i for i, place in enumerate(places.tolist())}
-    of_row = np.array([position[place] for place in row_places.tolist()], dtype=np.int64)
+    of_row = np.array([position[place] for place in factor.place.tolist()], dtype=np.int64)
     total = np.zeros_like(average)  # precision of each place's readings in the factor
     for row, i in enumerate(of_row.tolist()):
         total[:, i] += factor.precision[:, row]

@@ -28,7 +28,7 @@ approximated with `_MOST` inducing places [Snelson2006]. The variances of the pl
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -171,11 +171,11 @@ class LinkedCovariance:
         return found
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class LinkedGrid(CandidateGrid):
     """Grid of adaptive candidates λ; each is combined with each of `SHARES`."""
 
-    link: Link = field(default_factory=lambda: Link(np.zeros((0, 1)), np.zeros(0), 0))
+    link: Link
 
     def build(self) -> tuple[LocationCovariance, FloatArray]:
         """Return the candidates' covariance, ordered by `SHARES`, and their prior masses (L',)."""
@@ -223,7 +223,7 @@ def linked(template: Belief, source: Belief) -> Belief:
     prior = np.outer(_PRIOR, template.prior_weights).ravel()
     grid = template.grid
     if grid is not None:
-        grid = LinkedGrid(grid.kernels, grid.due, grid.coordinates, link)
+        grid = LinkedGrid(grid.kernels, grid.due, grid.coordinates, link=link)
     return template.among(covariance, prior, grid)
 
 

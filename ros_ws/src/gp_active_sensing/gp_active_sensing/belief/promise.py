@@ -28,6 +28,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -127,14 +128,10 @@ def _precisions(data: Conditioning) -> FloatArray:
 
 
 def _by_kernel(covariance: LocationCovariance) -> Iterator[tuple[int, LocationCovariance]]:
-    """Yield each kernel's covariance with the index of its first candidate λ."""
-    if not isinstance(covariance, JoinedCovariance):
-        yield 0, covariance
-        return
-    start = 0
-    for part in covariance.parts:
-        yield start, part
-        start += len(part.hyperparameters)
+    """Return each kernel's covariance, with the index of its first candidate λ."""
+    parts = covariance.parts if isinstance(covariance, JoinedCovariance) else (covariance,)
+    starts = accumulate((len(part.hyperparameters) for part in parts), initial=0)
+    return zip(starts, parts, strict=False)
 
 
 def _blocks(n: int, candidates: int) -> list[IntArray]:
