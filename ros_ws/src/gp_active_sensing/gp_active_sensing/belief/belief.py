@@ -515,7 +515,7 @@ class Belief:
             self._data.see_through(IDENTITY)
 
     def adapt(self) -> str:
-        """Adapt the candidates λ to the readings; return the reason, "" without a change.
+        """Adapt the candidates λ to the readings; return the reason for a change, "" = no change.
 
         Length-scales and variance components adapt, and so does a transform that was not given. A
         change recomputes the Cholesky factors in O(L |D|³).

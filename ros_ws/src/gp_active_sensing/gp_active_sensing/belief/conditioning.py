@@ -486,7 +486,7 @@ class Conditioning:
         return self._everywhere.sums(self.factor, self._cross)
 
     def collapsed(self) -> _Present:
-        """Return the readings with their current weights; call `update` first."""
+        """Return the readings of each place or slot, weighted by age; call `update` first."""
         if self._present is not None:
             return self._present
         slots = np.array(self.order)

@@ -140,7 +140,7 @@ class KernelCovariance(LocationCovariance):
 
 
 class _Prepared:
-    """Covariance of one kernel under F different θ, with prepared inputs of the kernel's leaves."""
+    """Covariance of a composite kernel under F different θ; inputs are warped once in advance."""
 
     def __init__(
         self, composite: Composite, thetas: FloatArray, Z: FloatArray, scale: float

@@ -102,7 +102,7 @@ class LengthScaleGrid:
         return replace(self, points=(self.low,))
 
     def adapted(self, mass: FloatArray) -> tuple[LengthScaleGrid, str]:
-        """Return a grid adapted to the posterior `mass` (K,), and the reason; "" without a change.
+        """Return a grid adapted to the posterior `mass` (K,), and the reason; "" = no change.
 
         Much mass on the first or last point extends the grid within its limits. Most of the mass on
         one point refines the grid around it. Each new point replaces a point with little mass.
@@ -274,7 +274,7 @@ class KernelGrid:
         return self.family(candidates), prior
 
     def adapted(self, weights: FloatArray, axes: Sequence[bool]) -> tuple[KernelGrid, str]:
-        """Return a grid adapted to the posterior, and the reason; "" if nothing was added.
+        """Return a grid adapted to the posterior, and the reason; "" = nothing was added.
 
         A kernel with enough posterior weight adapts its length-scales. Its `parts` with much weight
         get neighbours from the `ladder`. Parts with a negligible weight are removed. If `tilts` is
@@ -414,7 +414,7 @@ class CandidateGrid:
     def adapted(
         self, weights: FloatArray, visited: BoolArray, *, tilt: bool
     ) -> tuple[CandidateGrid, str]:
-        """Return a grid adapted to the posterior weights, and the reason; "" without a change.
+        """Return a grid adapted to the posterior weights, and the reason; "" = no change.
 
         Each change requires a quarter more observed places than the change before, which prevents
         oscillation. See `LengthScaleGrid`.

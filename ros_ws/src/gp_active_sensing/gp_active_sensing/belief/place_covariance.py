@@ -115,7 +115,7 @@ class PlaceCovariance(AddedCovariance):
 class LongCovariance(AddedCovariance):
     """Covariance ``K + σ_l² k_l``; the length-scale of component k_l is half of the map's extent.
 
-    This component limits how much readings of one region reveal about another region's amplitude.
+    The component allows the field to have another level in regions far from the readings.
 
     Args:
         rest: covariance K; `long_std` of its candidates is σ_l.
