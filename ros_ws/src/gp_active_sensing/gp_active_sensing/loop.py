@@ -131,12 +131,11 @@ class SensingLoop:
         check_fit(policy, belief, topology, quantities)
         BudgetConstraint(topology, budget)  # checks the end place
         self.whole = self.topology = topology
-        """`whole` has all moves. `topology` has neither the shut moves nor the moves to places in
-        `beyond`."""
+        """`whole` has all moves. `topology` lacks the moves in `shut`, and those to `beyond`."""
         self.shut: frozenset[tuple[int, int]] = frozenset()
         """Moves (from, to) that are impassable at present; see `shut_moves`."""
         self.sorties: Sorties | None = None
-        """Budgets of the next batteries; None = one battery. Only a snapshot has these budgets."""
+        """Budgets for later batteries; None = no battery change. Set only in a snapshot."""
         self.belief = belief
         self.name = name
         self.links = QuantityLinks(name, belief, self.quantities)
@@ -223,8 +222,8 @@ class SensingLoop:
         if set(further) != set(self.quantities):
             msg = f"expected a belief for each of {list(self.quantities)}, got {list(further)}"
             raise ValueError(msg)
-        if any(belief.n != topology.n for belief in (fresh, *further.values())):
-            sizes = [belief.n for belief in (fresh, *further.values())]
+        sizes = [belief.n for belief in (fresh, *further.values())]
+        if any(n != topology.n for n in sizes):
             msg = f"expected beliefs over {topology.n} places, got {sizes}"
             raise ValueError(msg)
         check_fit(self.policy, fresh, topology, self.quantities.values())
@@ -367,8 +366,8 @@ class SensingLoop:
 
         A `PlacedReading` was checked before, and is rejected only if the budget does not cover it.
         Only readings of the quantity `lead` count against the budget; "" = the main quantity. A
-        newly observed place or a planned revisit counts as one reading. Late readings are used, and
-        counted as late.
+        newly observed place or a planned revisit counts as one reading. A reading that is older
+        than the newest one of its quantity is used, and counted as late.
         """
         accepted = late = 0
         new_places: list[int] = []
@@ -389,16 +388,16 @@ class SensingLoop:
             belief.observe_placed(placed)
             accepted += 1
             late += self._count(placed.reading)
-            if is_new and leads:
+            if not is_new:
+                continue
+            if leads:
                 self._charge(location, lead)
                 new_places.append(location)
             # An update after each new place gives the same belief after a restart from a journal.
-            if is_new and (why := belief.adapt()):
-                of = placed.reading.quantity
+            of = placed.reading.quantity
+            if why := belief.adapt():
                 logger.info("the belief%s follows the readings: %s", of and f" about {of}", why)
-            if is_new:
-                of = "" if belief is self.belief else placed.reading.quantity
-                self.links.follow(self.belief_of, of)
+            self.links.follow(self.belief_of, "" if belief is self.belief else of)
         return TellReport(accepted, tuple(new_places), tuple(rejected), late)
 
     def _charge(self, location: int, lead: str) -> None:
@@ -688,8 +687,7 @@ class SensingLoop:
             return no_plan(READINGS_SPENT)
         if why := self.good_enough((lead, *further)):
             return no_plan(why)
-        unavailable = self.unavailable
-        remaining = replace(in_metres(self.remaining, self.speed), readings=left)
+        unavailable, policy = self.unavailable, self.policy
         joint = BatchPlan(self.policy_state, self.spent)
         plan = joint.pop(probe, at, {*unavailable, *pending})
         whole, observed = replace(self.remaining, readings=left), lead.belief.observed
@@ -697,8 +695,10 @@ class SensingLoop:
             self.policy_state = joint.state()
             return plan
         others = {name: place for name, place in waiting.items() if name != probe}
-        rng = np.random.default_rng([self.seed, self.decisions])
-        policy = self.policy
+        sorties = self.sorties
+        if sorties is not None:
+            total = replace(in_metres(sorties.whole, self.speed), readings=left)
+            sorties = Sorties(total, in_metres(sorties.fresh, self.speed))
         request = PlanRequest(
             lead.belief,
             seen,
@@ -707,37 +707,30 @@ class SensingLoop:
             passed=passed,
             waiting=tuple(others.values()),
             limit=limit,
-            rng=rng,
-            remaining=remaining,
+            rng=np.random.default_rng([self.seed, self.decisions]),
+            remaining=in_metres(whole, self.speed),
             unavailable=unavailable,
             aim=lead.aim,
-            sorties=self._sorties_in_metres(left),
+            sorties=sorties,
             others=further,
             weight=lead.weight,
             clock=self.clock,
         )
-        if not (others and not joint.goals and isinstance(policy, BatchPolicy)):
-            if isinstance(seen, Turning):
-                from gp_active_sensing.planning.routes.curves import plan_with_curves
-
-                plan, joint.policy_state = plan_with_curves(policy, request, joint.policy_state)
-            else:
-                plan, joint.policy_state = policy.plan(request, joint.policy_state)
-        else:
+        if others and not joint.goals and isinstance(policy, BatchPolicy):
             stand = [at, *others.values()]
             plans, joint.policy_state = policy.plan_batch(request, stand, joint.policy_state)
             plan = plans[0]
             for (name, place), theirs in zip(others.items(), plans[1:], strict=True):
                 if theirs.waypoints:
                     joint.keep(name, place, theirs)
+        elif isinstance(seen, Turning):
+            from gp_active_sensing.planning.routes.curves import plan_with_curves
+
+            plan, joint.policy_state = plan_with_curves(policy, request, joint.policy_state)
+        else:
+            plan, joint.policy_state = policy.plan(request, joint.policy_state)
         self.policy_state = joint.state()
         return plan
-
-    def _sorties_in_metres(self, readings: int | None) -> Sorties | None:
-        if self.sorties is None:
-            return None
-        whole = replace(in_metres(self.sorties.whole, self.speed), readings=readings)
-        return Sorties(whole, in_metres(self.sorties.fresh, self.speed))
 
     def set_aims(self, aim: Aim | None, further: Mapping[str, Aim]) -> None:
         """Set the target errors of the main quantity and of the further quantities."""

@@ -16,20 +16,18 @@ from gp_active_sensing.topology.base import GraphTopology
 from gp_active_sensing.types import BoolArray, IntArray
 
 _READ = 0.5
-"""An observed place is open if it keeps the limits with at least this probability."""
+"""Smallest probability of being within the limits at which an observed place is open."""
 _STEPS = 2.5
-"""Default radius of the safe area around a start [median distances to the nearest place]."""
+"""Default of `start_radius`, as a multiple of the median distance to the nearest place."""
 
 
 @dataclass(frozen=True)
 class LimitsConfig:
     """Limits on the field at the places that a probe may enter, such as a least depth.
 
-    The limits apply to the noise-free field; null = no limit. Three kinds of places are open:
-
-    - unobserved places that are declared safe,
-    - observed places that keep the limits with a probability of at least one half,
-    - unobserved places that keep the limits with a probability of at least `probability`.
+    The limits apply to the noise-free field; null = no limit. A place is open if its value is
+    probably within the limits. The smallest probability is `probability` at an unobserved place and
+    0.5 at an observed place. An unobserved place that is declared safe is always open.
     """
 
     at_least: float | None = param(
@@ -85,9 +83,8 @@ class LimitsConfig:
         """Return the places that are declared safe for a probe that starts at the place `at`."""
         from scipy.spatial import cKDTree  # here, since it is slow to import
 
-        points = topology.positions
+        points, radius = topology.positions, self.start_radius
         apart = np.hypot(*(points - points[at]).T)
-        radius = self.start_radius
         if radius is None:
             steps = np.asarray(cKDTree(points).query(points, k=[min(2, len(points))])[0])
             radius = _STEPS * float(np.median(steps[steps > 0.0])) if steps.any() else 0.0

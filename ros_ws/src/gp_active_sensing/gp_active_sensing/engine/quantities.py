@@ -2,8 +2,8 @@
 
 A mission has one main quantity. Readings of the main quantity count against the budget, and they
 determine which places count as observed. Each further quantity has its own belief. Policies plan
-for all quantities together. A probe that measures the main quantity measures further quantities at
-no cost.
+for all quantities together. A probe with a sensor for the main quantity reads the further
+quantities without a charge to the budget.
 """
 
 from __future__ import annotations

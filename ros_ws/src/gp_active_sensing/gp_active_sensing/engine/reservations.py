@@ -18,16 +18,16 @@ Observed: TypeAlias = Callable[[str], BoolArray]
 class BudgetReservations:
     """Readings of the budget that are reserved for the newest plan of each probe.
 
-    A plan has a route and the name of a quantity; "" = the main quantity. One reading is
-    reserved for each place on the route that has no reading of this quantity. If the goal of the
-    plan is already observed, one reading is reserved for the goal as well.
+    Each plan has a route and a quantity that completes its visits. One reading is reserved for each
+    place on the route that has no reading of this quantity. If the goal of the plan is already
+    observed, one reading is reserved for the goal as well.
     """
 
     def __init__(self) -> None:
         self._ways: dict[str, tuple[str, tuple[int, ...]]] = {}
-        """For each probe, the quantity and the route of its newest plan that has a waypoint."""
+        """Quantity and route of the newest plan of each probe; () = no route."""
         self._due: dict[str, Visit] = {}
-        """For each probe that will read an observed goal again, the quantity and this goal."""
+        """Quantity and goal of each probe that will read an observed place again."""
 
     def copy(self) -> BudgetReservations:
         """Return an independent copy."""
@@ -64,7 +64,7 @@ class BudgetReservations:
         self._due.pop(probe, None)
 
     def hand_on(self, probe: str, key: str) -> None:
-        """Store the reserved route of a probe under the name `key` instead of the probe's name."""
+        """Store the reserved route of a probe under `key` instead of the probe's name."""
         self._ways[key] = self._ways.pop(probe, ("", ()))
 
     def is_due(self, place: int, quantity: str = "") -> bool:
@@ -73,16 +73,16 @@ class BudgetReservations:
 
     def pay(self, place: int, quantity: str = "") -> None:
         """Record a reading of a place, and end the reservations for revisits of this place."""
-        for probe in [probe for probe, goal in self._due.items() if goal == (quantity, place)]:
-            del self._due[probe]
+        read = (quantity, place)
+        self._due = {probe: goal for probe, goal in self._due.items() if goal != read}
 
     def kept(self, observed: Observed, set_aside: Collection[int]) -> set[Visit]:
-        """Return the reserved readings at places that are not `set_aside`."""
+        """Return the reserved readings on all routes, except at places that are `set_aside`."""
         ways = {(quantity, place) for quantity, way in self._ways.values() for place in way}
         return self._open(ways, observed, set_aside)
 
     def goals(self, observed: Observed, set_aside: Collection[int]) -> set[Visit]:
-        """Return the reserved readings at goals that are not `set_aside`."""
+        """Return the reserved readings at the goals, except at places that are `set_aside`."""
         ends = {(quantity, way[-1]) for quantity, way in self._ways.values() if way}
         return self._open(ends, observed, set_aside)
 
@@ -99,11 +99,10 @@ class BudgetReservations:
 
         The count includes `pending` waypoints and the unobserved places on the routes to them.
         """
-        ways = [each for other, each in self._ways.items() if other != probe]
         visits = {
             (quantity, place)
-            for quantity, way in ways
-            if way and way[-1] in pending
+            for other, (quantity, way) in self._ways.items()
+            if other != probe and way and way[-1] in pending
             for place in way
             if place in pending or place not in set_aside
         }
