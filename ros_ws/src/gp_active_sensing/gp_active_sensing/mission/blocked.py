@@ -15,7 +15,6 @@ from gp_active_sensing.mission.probe import ProbeState
 from gp_active_sensing.planning.budget import BudgetConstraint, allowed
 from gp_active_sensing.records.events import Event, MoveShut, PlaceBlocked
 from gp_active_sensing.topology.shut import is_doorway, with_shut
-from gp_active_sensing.types import BoolArray
 
 logger = logging.getLogger(__name__)
 
@@ -24,14 +23,11 @@ class BlockedPlaces:
     """Blocker of places and moves in a `SensingLoop`; used under the mission's lock.
 
     A place that was blocked more than `mission.retries` times is not chosen any more. A move is
-    blocked if a probe stalls before it, or if a controller drove a far longer way than planned.
+    blocked if a probe stalls before it. It is also blocked if a controller drives around it.
     """
 
     def __init__(
-        self,
-        loop: SensingLoop,
-        config: MissionConfig,
-        journal: Callable[[Event], None],
+        self, loop: SensingLoop, config: MissionConfig, journal: Callable[[Event], None]
     ) -> None:
         self.config = config
         self.until_ns: dict[int, int] = {}
@@ -48,7 +44,7 @@ class BlockedPlaces:
         plan = probe.plan or probe.stages.home
         if plan is None or config.follow == "probe":
             return False
-        if self._is_led_round(probe, now_ns):
+        if self._blocks_avoided_move(probe, now_ns):
             return True
         if config.drive_timeout <= 0.0:
             return False
@@ -88,42 +84,38 @@ class BlockedPlaces:
     def add(self, place: int, now_ns: int, why: str, probe: str) -> None:
         """Block a place that a probe cannot reach."""
         seconds = self.config.block_seconds
-        until_ns = now_ns + round(1e9 * seconds)
-        set_aside = self._times[place] + 1 > self._loop.retries
-        self._journal(
-            PlaceBlocked(
-                location=place,
-                until_ns=until_ns,
-                why=why,
-                set_aside=set_aside,
-                stamp_ns=now_ns,
-                probe=probe,
-            )
+        event = PlaceBlocked(
+            location=place,
+            until_ns=now_ns + round(1e9 * seconds),
+            why=why,
+            set_aside=self._times[place] + 1 > self._loop.retries,
+            stamp_ns=now_ns,
+            probe=probe,
         )
-        self.replay(place, until_ns, set_aside=set_aside)
-        times = self._times[place]
+        self._journal(event)
+        self.replay(event)
         then = (
             f"it is not chosen again for {seconds:g} s"
             if place in self._loop.blocked
-            else f"that was {times} times, and it is set aside"
+            else f"that was {self._times[place]} times, and it is set aside"
         )
         name = self._loop.topology.names[place]
         whose = f"{probe}: " if probe else ""
         logger.warning("%s%s cannot be reached (%s); %s", whose, name, why, then)
 
-    def replay(self, place: int, until_ns: int, *, set_aside: bool) -> None:
-        """Restore a blocked place after a restart; with `set_aside`, it is not chosen any more."""
-        self._times[place] += 1
-        if set_aside:
-            self._loop.set_aside.add(place)
+    def replay(self, event: PlaceBlocked) -> None:
+        """Apply an event that blocks a place, also after a restart."""
+        self._times[event.location] += 1
+        if event.set_aside:
+            self._loop.set_aside.add(event.location)
             return
-        self.until_ns[place] = until_ns
-        self._loop.blocked.add(place)
+        self.until_ns[event.location] = event.until_ns
+        self._loop.blocked.add(event.location)
 
     def expire(self, now_ns: int) -> bool:
         """Unblock the places whose blocking time is over; return whether a place was unblocked.
 
-        A place with a reading is also unblocked, unless the policy reads places repeatedly.
+        A place with a reading is also unblocked, unless the policy chooses observed places.
         """
         read = [self._loop.observed_of(lead) for lead in self._loop.leads]
         done = np.all(read, axis=0) & (not self._loop.revisits)
@@ -157,14 +149,9 @@ class BlockedPlaces:
         """Return whether the probe can reach its end place and an unread place without `move`."""
         ways = with_shut(self._loop.topology, [move]).ways_from(probe.standing())
         there, end = np.isfinite(ways.seconds), probe.own_budget.end
-        return bool(there[self._unread(probe)].any()) and (end is None or bool(there[end]))
+        return bool(there[probe.unread].any()) and (end is None or bool(there[end]))
 
-    def _unread(self, probe: ProbeState) -> BoolArray:
-        unread = ~probe.observed
-        unread[list(self._loop.unavailable)] = False
-        return unread
-
-    def _is_led_round(self, probe: ProbeState, now_ns: int) -> bool:
+    def _blocks_avoided_move(self, probe: ProbeState, now_ns: int) -> bool:
         """Block the move that a controller drove around; return whether there was such a move."""
         here, metres = probe.standing(), probe.ingestion.metres
         drive = probe.drive
@@ -196,7 +183,7 @@ class BlockedPlaces:
         )
 
     def replay_move(self, event: MoveShut) -> None:
-        """Restore a blocked move after a restart; raise ValueError for places not on the map."""
+        """Apply an event that blocks a move; raise ValueError for places not on the map."""
         if not all(0 <= place < self._loop.whole.n for place in (event.start, event.goal)):
             msg = "no such places"
             raise ValueError(msg)
@@ -205,12 +192,12 @@ class BlockedPlaces:
 
     def open_moves(self, now_ns: int) -> bool:
         """Unblock the moves whose blocking time is over; return whether a move was unblocked."""
-        over = [move for move, until_ns in self.moves_until_ns.items() if until_ns <= now_ns]
-        for move in over:
-            del self.moves_until_ns[move]
+        left = {move: until for move, until in self.moves_until_ns.items() if until > now_ns}
+        over = len(left) < len(self.moves_until_ns)
         if over:
-            self._loop.shut_moves(self.moves_until_ns)
-        return bool(over)
+            self.moves_until_ns = left
+            self._loop.shut_moves(left)
+        return over
 
     @property
     def shut_moves(self) -> tuple[str, ...]:
@@ -226,8 +213,8 @@ class BlockedPlaces:
         loop, at = self._loop, probe.standing()
         if not self.moves_until_ns or at is None:
             return False
-        unread = self._unread(probe)
         ways = loop.whole.ways_from(at)
-        unread &= np.isfinite(ways.seconds) & ~np.isfinite(loop.topology.ways_from(at).seconds)
-        fits = allowed(BudgetConstraint(loop.whole, probe.remaining), ways, unread.astype(np.int64))
-        return bool((unread & fits).any())
+        hidden = np.isfinite(ways.seconds) & ~np.isfinite(loop.topology.ways_from(at).seconds)
+        hidden &= probe.unread
+        fits = allowed(BudgetConstraint(loop.whole, probe.remaining), ways, hidden.astype(np.int64))
+        return bool((hidden & fits).any())

@@ -27,7 +27,7 @@ def set_budget(
 ) -> None:
     """Change the total budget: readings for all probes, metres and seconds for each probe.
 
-    Readings and drives so far are subtracted. If the remainder is too small for the present drives,
+    Readings and drives so far are subtracted. If too few readings remain for the present drives,
     the newest of these drives are abandoned.
     """
     with mission.lock:
@@ -66,9 +66,8 @@ def set_budget(
 def apply_budget(mission: Mission, budget: Budget) -> None:
     """Set the total budget, and subtract the readings and drives so far."""
     mission.budget = budget
-    readings = budget.readings
-    if readings is not None:
-        readings = max(0, readings - mission.loop.spent)
+    whole = budget.readings
+    readings = None if whole is None else max(0, whole - mission.loop.spent)
     mission.loop.remaining = replace(mission.loop.remaining, readings=readings)
     for probe in mission.probes.values():
         left = budget.minus(cost=probe.stages.driven)
@@ -94,18 +93,17 @@ def change_map(
     with mission.lock:
         if mission.state == "ended":
             return
-        before, loop = mission.loop.topology.n, mission.loop
-        closed = places.closed
+        loop, topology, closed = mission.loop, places.topology, places.closed
         logger.info(
             "map %d: %d places, %d of them new, %d occupied (%d before)",
-            *(places.number, places.topology.n, places.topology.n - before),
+            *(places.number, topology.n, topology.n - loop.topology.n),
             *(len(closed), len(loop.closed)),
         )
         mission.journal(
             MapChanged(
                 number=places.number,
                 mark=places.mark,
-                places=places.topology.n,
+                places=topology.n,
                 closed=len(closed),
                 stamp_ns=mission.now_ns,
             )
@@ -113,16 +111,15 @@ def change_map(
         apply_map(mission, places, fresh, further)
         mission.decisions.cancel()
         for probe in mission.fleet.present:
-            plan = probe.plan or probe.stages.home
-            here = probe.standing()
+            plan, here = probe.plan or probe.stages.home, probe.standing()
             if plan is None:
                 continue
             passed = plan.path.index(here) if here in plan.path else 0
-            if is_cut(places.topology, plan.path[passed:], closed):
+            if is_cut(topology, plan.path[passed:], closed):
                 logger.info(
                     "%sthe way to %s is not free any more: another place is chosen",
                     f"{probe.name}: " if probe.name else "",
-                    places.topology.names[plan.path[-1]],
+                    topology.names[plan.path[-1]],
                 )
                 probe.call_back(mission.now_ns)
             else:  # new walls may hide a waypoint; removed walls may reveal a farther one
@@ -217,7 +214,7 @@ def clock_stepped(mission: Mission, step_ns: int, now_ns: int) -> None:
         mission.journal(ClockStepped(step_ns=step_ns, stamp_ns=now_ns))
         skip(mission, step_ns)
         for probe in mission.probes.values():
-            probe.watch_again()
+            probe.restart_checks()
         mission.pause(reason)
 
 

@@ -43,12 +43,11 @@ class GoalChecker:
         if not self.inside(target):
             self._since_ns = None
             return False
-        if self._since_ns is None:
+        waited_ns = 0 if self._since_ns is None else now_ns - self._since_ns
+        overdue = waited_ns >= 1e9 * self.timeout
+        if self._since_ns is None or overdue:
             self._since_ns = now_ns
-        if now_ns - self._since_ns < 1e9 * self.timeout:
-            return False
-        self._since_ns = now_ns
-        return True
+        return overdue
 
     def inside(self, target: int) -> bool:
         """Return whether the probe is within `radius` of the place `target`."""
@@ -62,15 +61,15 @@ class GoalChecker:
 
 
 _CELL = 2.0
-"""Side length of the cells that `ProgressChecker` marks as visited, as a multiple of `step`."""
+"""Side length of the cells of `ProgressChecker`, as a multiple of `step`."""
 
 
 class ProgressChecker:
     """Checker of a probe's progress on a drive.
 
-    A probe makes progress when its remaining way becomes shorter. Entering a cell for the first
-    time on this drive is also progress, since a detour leads away from the goal at first. Time is
-    measured by the stamps of poses, so that a silent localisation does not look like an obstacle.
+    A probe makes progress when its remaining way becomes shorter, or when it enters a new cell of a
+    square grid, as on a detour. Time is measured by the stamps of poses, so that a silent
+    localisation does not look like an obstacle.
     """
 
     def __init__(self, loop: SensingLoop, ingestion: Ingestion) -> None:
@@ -103,9 +102,9 @@ class ProgressChecker:
 
     def _at(self, pose: Pose) -> FloatArray:
         """Return the position of a pose [m]: (2,), or on a map with heights (3,) with scaled z."""
-        if (matcher := self._ingestion.matcher).has_heights:
-            return np.array([pose.x, pose.y, matcher.stretch * pose.z])
-        return np.array([pose.x, pose.y])
+        matcher = self._ingestion.matcher
+        height = (matcher.stretch * pose.z,) if matcher.has_heights else ()
+        return np.array([pose.x, pose.y, *height])
 
     def remaining(self, plan: Plan) -> float:
         """Return the remaining length of a plan's way [m]; infinite before the first pose.
@@ -126,10 +125,6 @@ class ProgressChecker:
         return nearest + float(np.linalg.norm(steps, axis=1).sum())
 
 
-_ASTRAY_SECONDS, _LOOK_SECONDS = 3.0, 0.5
-"""Time outside the ground after which an alarm begins, and interval between checks [s]."""
-
-
 class FurtherMonitor:
     """Monitor of the sensors of the further quantities; used under the mission's lock.
 
@@ -138,7 +133,7 @@ class FurtherMonitor:
         lead: name of the quantity whose readings complete a visit; "" = the main quantity.
     """
 
-    def __init__(self, quantities: Iterable[str], lead: str = "") -> None:
+    def __init__(self, quantities: Iterable[str], lead: str) -> None:
         self._lead = lead
         self._without: dict[str, set[int]] = {name: set() for name in quantities}
         """For each further quantity, the places that were visited since its last reading."""
@@ -159,6 +154,12 @@ class FurtherMonitor:
             for name, found in self._without.items()
             if 0 < places <= len(found)
         ]
+
+
+_ASTRAY_SECONDS, _LOOK_SECONDS = 3.0, 0.5
+"""Time outside the ground after which an alarm begins, and interval between checks [s]."""
+_CORNER = math.sqrt(0.5)
+"""Distance from a square cell's centre to its corner, as a fraction of the cell's side."""
 
 
 class GroundMonitor:
@@ -198,10 +199,10 @@ class GroundMonitor:
             return False
         if self._since_ns is None:
             self._since_ns = pose.stamp_ns
-        before = self.astray
-        if pose.stamp_ns - self._since_ns >= 1e9 * _ASTRAY_SECONDS:
-            self.astray = off
-        return before is None and self.astray is not None
+        if pose.stamp_ns - self._since_ns < 1e9 * _ASTRAY_SECONDS:
+            return False
+        before, self.astray = self.astray, off
+        return before is None
 
     def _off(self, pose: Pose) -> float:
         ground, matcher = self._loop.whole.ground, self._ingestion.matcher
@@ -214,16 +215,13 @@ class GroundMonitor:
         return metres if matcher.has_lines else max(0.0, metres - _CORNER * matcher.spacing)
 
 
-_CORNER = math.sqrt(0.5)
-"""Distance from a square cell's centre to its corner, as a fraction of the cell's side."""
-
 MUTE = "no reading"
 """Prefix of `ProbeState.gone` for a probe with a silent sensor."""
 SHOWN = 5
 """Largest number of places that a message about a silent sensor names."""
 
 
-def is_reading_of(message: Envelope, quantity: str = "") -> bool:
+def is_reading_of(message: Envelope, quantity: str) -> bool:
     """Return whether a message is a finite reading of a quantity."""
     what = message.what
     return isinstance(what, RawReading) and what.quantity == quantity and math.isfinite(what.value)
@@ -236,14 +234,14 @@ class SensorMonitor:
         quantity: name of the quantity whose readings complete a visit; "" = the main quantity.
     """
 
-    def __init__(self, quantity: str = "") -> None:
+    def __init__(self, quantity: str) -> None:
         self._quantity = quantity
         self.received = False
         """True after the first finite reading, even a reading without a place."""
         self.silent: list[int] = []
-        """Places that have been visited without a reading since the last used reading."""
+        """Places that were visited without a reading since the last used reading."""
         self._received_since = False
-        """True if a reading was received since the last used reading."""
+        """True if a reading has been received since the last used reading."""
         self._used_ns: int | None = None
 
     def record(self, messages: Collection[Envelope]) -> None:

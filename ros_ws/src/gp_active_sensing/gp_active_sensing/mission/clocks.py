@@ -17,9 +17,9 @@ _DIGITS = 6
 class StepClock:
     """Monotonic clock whose time stands still during a step of the mission.
 
-    The use of a message depends on its waiting time, which is measured with this clock. The input
-    log stores only one time for each step. The clock therefore shows this time during the whole
-    step, so that a replay assigns readings to the same places.
+    The use of a message depends on its waiting time by this clock. The input log stores only one
+    time for each step. The clock therefore shows this time during the whole step. A replay then
+    assigns readings to the same places.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -54,8 +54,8 @@ class ClockMonitor:
     """Detector of forward jumps of the node's clock.
 
     The monotonic clock gives an upper bound on the time since the last call. The node's clock has
-    jumped if it advanced by more than this bound. Simulated time may run at any speed and is not
-    checked.
+    jumped if it advanced by more than this bound. Simulated time is not checked, since it may run
+    at any speed.
 
     Args:
         now_ns: returns the time of the node's clock [ns]; 0 = the clock has not started.
@@ -77,8 +77,8 @@ class ClockMonitor:
     def read(self) -> tuple[int, int]:
         """Return the time of the node's clock, and its jump since the last call [ns].
 
-        The jump is the advance of the node's clock minus the time that has passed by the monotonic
-        clock, and at least 0. It is 0 at the first call and for simulated time.
+        The jump is the advance of the node's clock minus that of the monotonic clock, at least 0.
+        It is 0 at the first call and for simulated time.
         """
         began = self._clock()
         now_ns = self._now_ns()

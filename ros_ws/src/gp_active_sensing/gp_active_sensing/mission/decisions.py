@@ -24,11 +24,7 @@ class Decisions:
     """Queue of the decisions to compute; used under the mission's lock."""
 
     def __init__(
-        self,
-        loop: SensingLoop,
-        fleet: Fleet,
-        clock: Clock,
-        journal: Callable[[Event], None],
+        self, loop: SensingLoop, fleet: Fleet, clock: Clock, journal: Callable[[Event], None]
     ) -> None:
         self.loop = loop
         self.fleet = fleet
@@ -38,10 +34,10 @@ class Decisions:
         self.running = False
         self.number = 0
         """Number of the newest planning job; the plan of an older job is dropped."""
-        self.whom = ""
+        self.planned_probe = ""
         """Name of the probe for which the newest job plans."""
         self.open: DecisionRequest | None = None
-        """Unfinished request of a killed process, which is repeated first; None = none."""
+        """Unfinished job of a killed process, which is computed first; None = none."""
         self.latency = Latency()
         """Statistics of the time between the end of a visit and the choice of the next waypoint."""
         self.round: set[str] = set()
@@ -51,7 +47,7 @@ class Decisions:
         self.no_way = ""
         """Reason why the probe cannot drive the newest plan from its position; "" = none."""
         self._limits = loop.beyond, loop.declared
-        """Places beyond the safety limits, and places declared safe, at the last decision."""
+        """Places beyond the limits on the field, and places declared safe, at the last decision."""
         self.consulting: ExpertQueries | None = None
         self._clock = clock
         self._journal = journal
@@ -67,7 +63,7 @@ class Decisions:
 
     def forget(self, probe: ProbeState) -> None:
         """Discard unfinished planning for `probe`, which has left the mission."""
-        if self.running and self.whom == probe.name:
+        if self.running and self.planned_probe == probe.name:
             self.number += 1
             self.running = False
         if self.open is not None and self.open.probe == probe.name:
@@ -142,7 +138,7 @@ class Decisions:
         passed: tuple[int, ...] = (),
     ) -> DecisionRequest:
         """Return the planning job for a probe; for the arguments see `DecisionRequest`."""
-        self.whom = probe.name
+        self.planned_probe = probe.name
         settled = probe.stages.unrecorded if probe.flows else []
         return DecisionRequest(
             probe.snapshot(now_ns),
@@ -160,19 +156,15 @@ class Decisions:
         )
 
     def _has_position(self, probe: ProbeState) -> bool:
-        """Set the place where the decision starts; return whether the decision can be computed."""
+        """Set the place where the decision starts; return whether a decision is possible."""
+        pose = probe.ingestion.track.newest
+        if probe.at is None and pose is not None:
+            probe.at = probe.standing()
         if probe.at is not None:
             probe.at = self.loop.open_place(probe.at)
-            return True
-        pose = probe.ingestion.track.newest
-        if pose is None and probe.anywhere:
             return True
         if pose is None:
-            return False  # a decision needs the probe's position
-        probe.at = probe.standing()
-        if probe.at is not None:
-            probe.at = self.loop.open_place(probe.at)
-            return True
+            return probe.anywhere  # otherwise a decision needs the probe's position
         if probe.needs_start:
             return False  # the first place becomes the end place: it must be on the map
         matcher = probe.ingestion.matcher
@@ -191,25 +183,22 @@ class Decisions:
         probe = self.fleet.probes[job.probe]
         if probe.gone:
             return False
-        asked = job.loop  # the plan may use places that the request has opened
+        asked = job.loop  # the plan may use places that `asked` has opened
         self.loop.set_limits(asked.declared, asked.began, asked.beyond)
         self._note_limits(probe, now_ns)
         self.no_way = no_way(probe, plan)
-        if self.no_way and plan.waypoints:
+        place = plan.waypoint
+        blocked = bool(self.no_way) and place is not None  # the mission blocks the place
+        self.refusal = "" if blocked else self.no_way or first_leg_refusal(probe, plan)
+        obsolete = place is not None and not self._is_valid(probe, place, asked)
+        if blocked or self.refusal or obsolete:
             self.round.add(probe.name)
             return False
-        if refusal := self.no_way or first_leg_refusal(probe, plan):
-            self.refusal = refusal
-            self.round.add(probe.name)
-            return False
-        if plan.waypoint is not None and not self._is_valid(probe, plan.waypoint, job.loop):
-            self.round.add(probe.name)
-            return False  # the place has been read since the request: decide again
         self.last_plan = probe.last_plan = plan
         if self.consulting is not None:
             self.consulting.settle()
-        if plan.waypoint is not None:
-            self.loop.adopt(job.loop, probe.name)
+        if place is not None:
+            self.loop.adopt(asked, probe.name)
             self._carry_out(probe, plan, job.since, now_ns)
             return True
         probe.finished = None
@@ -217,7 +206,7 @@ class Decisions:
         owed = probe.stages.owed(now_ns, probe.ingestion.metres)
         changes = probe.can_read_more(job.at, self.fleet.pending(probe), owed)
         if plan.path:
-            self.loop.adopt(job.loop, probe.name)
+            self.loop.adopt(asked, probe.name)
             probe.begin_return(plan, job.at, now_ns, sortie=changes)
         else:
             probe.home = probe.sortie.due = changes and job.at == probe.own_budget.end
@@ -233,7 +222,6 @@ class Decisions:
         return left is None or left > 0
 
     def _carry_out(self, probe: ProbeState, plan: Plan, since: float, now_ns: int) -> None:
-        self._note_limits(probe, now_ns)
         probe.journal(
             DecisionTaken(
                 stage=self.stage + 1,
@@ -248,7 +236,6 @@ class Decisions:
         )
         self.stage += 1
         probe.set_out(plan, self.stage, now_ns)
-        self.last_plan = plan
         self.latency.add(self._clock() - since)
 
     def _note_limits(self, probe: ProbeState, now_ns: int) -> None:
@@ -256,11 +243,11 @@ class Decisions:
         if (loop.beyond, loop.declared) == (before, declared):
             return
         self._limits = loop.beyond, loop.declared
-        closed, opened = sorted(loop.beyond - before), sorted(before - loop.beyond)
+        closed = sorted(loop.beyond - before)
         probe.journal(
             LimitsMoved(
                 closed=tuple(closed),
-                opened=tuple(opened),
+                opened=tuple(sorted(before - loop.beyond)),
                 declared=tuple(sorted(loop.declared)),
                 began=tuple(sorted(loop.began)),
                 stamp_ns=now_ns,

@@ -1,4 +1,4 @@
-"""Compare a probe's drive with its plan, to find moves that are blocked in the real world."""
+"""Compare a probe's drive with its plan, to find moves that are possible only on the map."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _AGAIN = 1.25
 _MOST_TRIED = 32
 """Largest number of moves that the search for a blocked move tries."""
 _DIFFERS = 0.35
-"""A way explains a driven length if they differ by at most this fraction plus one spacing."""
+"""A driven length matches a way if they differ by at most this fraction plus one `spacing`."""
 _LONGER = 1.25
 """A move can count as blocked only if the way without it is longer by this factor."""
 _AHEAD = 3
@@ -43,6 +43,7 @@ class DriveRecord:
     passed: int = -1
     """Index of the last passed place in the plan's path; -1 = no place yet."""
     spacing: float = 1.0
+    """Distance between neighbouring places [m]."""
     left: Budget = Budget()
     """Remaining budget at the start of the drive."""
     begun_ns: int = 0
@@ -54,8 +55,7 @@ class DriveRecord:
         self.start = probe.standing() if probe.at is None else probe.at
         self.metres, self.spacing = probe.ingestion.metres, probe.ingestion.matcher.spacing
         self.left = probe.remaining.minus(cost=probe.stages.owed(now_ns, self.metres))
-        spacing = self.spacing
-        self._next = _FAR * plan.cost.metres + _FAR_STEPS * spacing
+        self._next = _FAR * plan.cost.metres + _FAR_STEPS * self.spacing
 
     def note(self, place: int | None) -> None:
         """Record the probe's present place."""
@@ -74,9 +74,9 @@ class DriveRecord:
 def move_before(topology: Topology, probe: Any) -> tuple[int, int] | None:
     """Return the planned move (from, to) that a stalled probe cannot make; None = unknown.
 
-    This is the next move through a doorway, or the next move if no doorway is ahead. If no doorway
-    is ahead and the probe is still at the start of a path with several places, the move is
-    unknown, since the goal itself may be unreachable.
+    This is the next move through a doorway, or the next move if no doorway is ahead. The move is
+    unknown if no doorway is ahead of a probe that is still at the start of a path with several
+    places: the goal itself may be unreachable.
     """
     here, plan = probe.standing(), probe.plan or probe.stages.home
     if here is None or plan is None or topology.free:

@@ -24,7 +24,6 @@ from gp_active_sensing.util.wording import is_reported, moment
 
 logger = logging.getLogger(__name__)
 
-
 _MOMENT = 1e-6
 """A decision does not wait for answers if there is no more than this time to spare [s]."""
 
@@ -54,7 +53,7 @@ class ExpertQueries:
         self._outgoing: tuple[int, ...] = ()
         self._job: ExpertRequest | None = None
         self._finding = False
-        """True while the policy chooses the places to ask about."""
+        """True while a job chooses the places to ask about."""
         self._number = 0
         self._now_ns = 0
         self.until: float | None = None
@@ -83,7 +82,7 @@ class ExpertQueries:
     def ready(
         self, now_ns: int, left: int | None = None, spare: Callable[[], float] = lambda: math.inf
     ) -> bool:
-        """Return whether a due decision may be taken; the first call queries the expert.
+        """Return whether a due decision may be taken; the first call prepares a query.
 
         Args:
             now_ns: time of the node's clock [ns].
@@ -168,7 +167,12 @@ class ExpertQueries:
         try:
             reading = self._checked(raw, now_ns)
         except ReadingError as error:
-            self._reject(error.reason, str(error))
+            count = self.books.reject(error.reason)
+            if is_reported(count):
+                logger.warning(
+                    "an answer of the expert is not used (%s, %d so far): %s",
+                    *(error.reason, count, error),
+                )
             return False
         late = reading.location not in self.books.places
         self._journal(ExpertAnswered(reading=reading, late=late))
@@ -199,20 +203,13 @@ class ExpertQueries:
             self._advance_belief(reading.stamp_ns)
 
     def _advance_belief(self, now_ns: int) -> None:
-        """Update the belief to the time of an answer, both live and after a restart."""
+        """Update the belief to the time of an answer."""
         self._loop.advance(now_ns)
         try:
             self._loop.belief.weights  # noqa: B018  computed on being asked
         except ActiveSensingError as error:
             self.books.reject("belief_error")
             logger.error("the belief cannot be computed: %s", error)
-
-    def _reject(self, reason: str, why: str) -> None:
-        count = self.books.reject(reason)
-        if is_reported(count):
-            logger.warning(
-                "an answer of the expert is not used (%s, %d so far): %s", reason, count, why
-            )
 
     # -- from the journal --------------------------------------------------------------------------
 

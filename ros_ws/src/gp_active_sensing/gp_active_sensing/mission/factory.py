@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -133,7 +132,7 @@ def build_parts(
             (`sim.world.field_knowledge`); not called without a scenario.
         topology: the map, if it was built already.
         settled: configuration of `topology`, from `build_settled`; None = the map of `config`.
-        open_run: opens a recorded run that is simulated again; `run_dir` and `resume` are not used.
+        open_run: opens a recorded run to simulate it again; `run_dir` and `resume` are then unused.
         first: first map from the topic `map.topic`. A resumed mission uses its stored map.
 
     Raises:
@@ -170,7 +169,7 @@ class _Builder:
     open_run: OpenRun | None
     first: FirstMap | None
     kept: dict[str, Any] = field(init=False)
-    """Effective configuration of the mission, including the keys that come from its scenario."""
+    """Configuration for the records: that of the node, and the other keys of its scenario."""
     budget: Budget = field(init=False)
     back_to_start: bool = field(init=False)
     unit: str = field(init=False)
@@ -179,8 +178,7 @@ class _Builder:
 
     def build(self, *, resume: bool) -> MissionComponents:
         """Return the components; on an error, undo all changes to the run directory."""
-        config = self.config
-        built = self.built
+        config, built = self.config, self.built
         if built is None and not config.map.topic:
             built = build_settled(config.map)
             file = getattr(config.map, "file", "")
@@ -196,7 +194,7 @@ class _Builder:
             mission = self._mission(loop, matcher, recorder)
             if live is not None:
                 of_run = None if run is None else run.path
-                further = {name: each.belief for name, each in self.config.further.items()}
+                further = {name: each.belief for name, each in config.further.items()}
                 mission.map = LiveMap(live, belief, drift_of(policy), of_run, further)
             if events:
                 self._restore(mission, recorder, events)
@@ -228,7 +226,7 @@ class _Builder:
         topology: Topology
         settled: MapConfig
         if built is None:
-            live = _first_map(replace(config, map=as_begun), run, self.first, begun=bool(events))
+            live = _first_map(as_begun, run, self.first, begun=bool(events))
             topology = live.topology
             origin = live.config.origin or (0.0, 0.0)
             settled = replace(live.config, frame=config.map.frame, origin=origin)
@@ -327,7 +325,9 @@ class _Builder:
         step_clock = StepClock(clock)
 
         def probe(name: str) -> ProbeState:
-            journal = partial(_named, recorder.event, name) if name else recorder.event
+            def journal(event: Event) -> None:
+                recorder.event(event.of_probe(name))
+
             ingestion = Ingestion(
                 loop,
                 matcher,
@@ -393,13 +393,13 @@ class _Builder:
 
 
 def _first_map(
-    config: ActiveSensingConfig, run: RunDirectory | None, first: FirstMap | None, *, begun: bool
+    config: MapConfig, run: RunDirectory | None, first: FirstMap | None, *, begun: bool
 ) -> LivePlaces:
     """Return the places of a resumed run's stored map; for a new run, of the first received map."""
     if run is not None and begun:
-        return FirstMap.of(config.map, kept_map(run.path)).places
+        return FirstMap.of(config, kept_map(run.path)).places
     if first is None:
-        msg = f"no map has come on topic {config.map.topic} yet"
+        msg = f"no map has come on topic {config.topic} yet"
         raise NoMapYet(msg)
     if run is not None:
         keep_map(run.path, 1, first.found)
@@ -417,10 +417,6 @@ def _consulting(
     if not config.expert.ask or not asks_expert(loop.policy):
         return None
     return ExpertQueries(loop, config.expert, places, recorder.event)
-
-
-def _named(journal: Callable[[Event], None], name: str, event: Event) -> None:
-    journal(event.of_probe(name))
 
 
 def _radius(

@@ -17,7 +17,7 @@ logger = logging.getLogger(__name__)
 LEFT = "left: "
 """Prefix of `ProbeState.gone` for a probe that left. Such a probe rejoins only on request."""
 OFF_LIST = "taken off the list"
-"""Reason why a probe takes no part in the mission: the parameter `probes` lacks its name."""
+"""Reason of a probe's leave: its name was removed from the parameter `probes`."""
 ALARM_SECONDS = 10.0
 """Time without a pose after which an alarm begins [s]."""
 SILENT = "silent for"
@@ -38,11 +38,6 @@ class Fleet:
     A single probe always takes part. In a fleet, each probe joins with its first pose. A probe
     without a pose for `mission.lost_after` seconds is dropped, and other probes may be sent to its
     waypoint. The dropped probe rejoins with its next pose.
-
-    Args:
-        probes: the probes, in the order in which their decisions are computed.
-        config: configuration, with the time after which a probe is dropped.
-        journal: function that writes an event to the journal.
     """
 
     def __init__(
@@ -55,8 +50,9 @@ class Fleet:
         self.config = config
         self._journal = journal
         self._asked_ns: int | None = None
-        """Time at which the first joint decision was first due [ns]; None = not yet."""
+        """Time of the first call of `awaited` with a probe that takes part [ns]; None = no call."""
         self._last_ns: dict[str, int] = {}
+        """Time of the last pose of each probe [ns], keyed by name."""
         self._gap_ns: dict[str, int] = {}
         """Time between the last two poses of each probe [ns], keyed by name."""
         self._gone_ns: dict[str, int] = {}
@@ -77,7 +73,7 @@ class Fleet:
         return sorted(found, key=lambda probe: probe.since)
 
     def awaited(self, now_ns: int) -> bool:
-        """Return whether the first joint decision waits for probes that are missing.
+        """Return whether the first joint decision waits for missing probes.
 
         It waits at most `mission.lost_after` from the first call while a probe takes part.
         """
@@ -95,14 +91,13 @@ class Fleet:
         limit_ns = 1e9 * self.config.wait_for_absent
         found = []
         for name, probe in self.probes.items():
-            if not probe.gone.startswith((SILENT, MUTE, CHANGING)):
+            in_time = now_ns - self._gone_ns.get(name, now_ns) < limit_ns
+            if not in_time or not probe.gone.startswith((SILENT, MUTE, CHANGING)):
                 continue
-            loop, left = probe.loop, probe.remaining_in_all
-            unread = ~probe.observed
-            unread[list(loop.unavailable)] = False
-            readings = loop.readings_for(name, self.pending(probe))
+            left = probe.remaining_in_all
+            readings = probe.loop.readings_for(name, self.pending(probe))
             spent = 0.0 in (left.metres, left.seconds) or (readings is not None and readings <= 0)
-            if now_ns - self._gone_ns.get(name, now_ns) < limit_ns and unread.any() and not spent:
+            if probe.unread.any() and not spent:
                 found.append(name)
         return found
 
@@ -156,16 +151,12 @@ class Fleet:
         if probe.gone:
             self._join(probe, now_ns)
 
-    def spoke(self, probe: ProbeState, now_ns: int) -> None:
+    def record_reading(self, probe: ProbeState, now_ns: int) -> None:
         """Record a reading of a probe. The probe rejoins if it left because of a silent sensor."""
         if probe.ingestion.poses_only_in_motion and probe.name in self._last_ns:
             self._last_ns[probe.name] = now_ns  # a standing probe sends no poses
         if probe.gone.startswith(MUTE):
             self._join(probe, now_ns)
-
-    def set_out_of_action(self, probe: ProbeState, why: str, now_ns: int) -> None:
-        """Exclude a probe until its sensor sends readings again or its battery is changed."""
-        self._leave(probe, why, now_ns)
 
     def join(self, name: str, now_ns: int) -> str:
         """Let a probe rejoin the mission; return an error text, or "" on success."""
@@ -187,7 +178,7 @@ class Fleet:
             return self._unknown(name)
         if probe.gone.startswith(LEFT):
             return f"{name} has left already"
-        self._leave(probe, f"{LEFT}{why}", now_ns)
+        self.exclude(probe, f"{LEFT}{why}", now_ns)
         return ""
 
     def miss_silent(self, now_ns: int) -> list[ProbeState]:
@@ -201,7 +192,7 @@ class Fleet:
         limit = 1e9 * self.config.lost_after
         lost = [p for p in self.present if now_ns - self.last_pose_ns(p, now_ns) > limit]
         for probe in lost:
-            self._leave(probe, f"{SILENT} {self.config.lost_after:g} s", now_ns)
+            self.exclude(probe, f"{SILENT} {self.config.lost_after:g} s", now_ns)
         return lost
 
     def last_pose_ns(self, probe: ProbeState, now_ns: int) -> int:
@@ -242,7 +233,8 @@ class Fleet:
         if not probe.home:
             probe.resting = ""
 
-    def _leave(self, probe: ProbeState, why: str, now_ns: int) -> None:
+    def exclude(self, probe: ProbeState, why: str, now_ns: int) -> None:
+        """Drop a probe's decision; it takes no part until the reason `why` is over."""
         probe.drop_decision(now_ns)
         self._note(probe, why, now_ns)
         logger.warning("%s leaves the mission (%s)", probe.name, why)

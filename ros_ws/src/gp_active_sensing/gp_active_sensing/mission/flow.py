@@ -2,8 +2,8 @@
 
 With `waypoint.ahead` above 1 a probe drives on when it arrives. Its stage then waits in
 `PassedPlaces`. The next decisions are planned as if the place had been read. A reading is assigned
-to the place where the probe was when the reading was stamped, not when it arrived. If no reading
-comes in time, the visit counts as missed, and the place may be chosen again.
+to the probe's place at the reading's stamp, not at its arrival. If no reading comes in time, the
+visit counts as missed, and the place may be chosen again.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from gp_active_sensing.types import Reading
 def flows(config: ActiveSensingConfig, loop: SensingLoop) -> bool:
     """Return whether probes drive on before their readings have arrived.
 
-    Probes wait at a place if `waypoint.ahead` is 1, `mission.follow` is ``probe``, the sensor has
-    to settle, decisions are taken in rounds, or the policy reads places repeatedly.
+    Probes do so if `waypoint.ahead` is above 1. There are four exceptions: a sensor that has to
+    settle, decisions in rounds, `mission.follow: probe`, and a policy that reads places repeatedly.
     """
     mission = config.mission
     stops = mission.settle > 0.0 or mission.together or mission.follow == "probe"
@@ -46,10 +46,8 @@ class PassedPlaces:
         lead: name of the quantity whose readings complete a visit; "" = the main quantity.
     """
 
-    def __init__(self, loop: SensingLoop, probe: str, lead: str = "") -> None:
-        self._loop = loop
-        self._lead = lead
-        self._probe = probe
+    def __init__(self, loop: SensingLoop, probe: str, lead: str) -> None:
+        self._loop, self._probe, self._lead = loop, probe, lead
         self._visits: list[_PassedPlace] = []
 
     def __len__(self) -> int:
@@ -66,12 +64,11 @@ class PassedPlaces:
         return [place for visit in self._visits for place in visit.stage.plan.path]
 
     def pending(self) -> set[int]:
-        """Return the unread places among `ways`."""
-        loop = self._loop
-        observed = loop.belief_of(self._lead).observed
+        """Return the unread places of the stages, and the available unread places on their ways."""
+        observed = self._loop.belief_of(self._lead).observed
         waiting = [visit for visit in self._visits if not observed[visit.place]]
         unread = {p for v in waiting for p in v.stage.plan.path if not observed[p]}
-        return unread.difference(loop.unavailable) | {visit.place for visit in waiting}
+        return unread.difference(self._loop.unavailable) | {visit.place for visit in waiting}
 
     def add(self, stage: Stage, now_ns: int) -> None:
         """Add a stage whose place the probe has reached."""
@@ -87,17 +84,11 @@ class PassedPlaces:
     def pop_read(self) -> list[Stage]:
         """Remove and return the stages whose place has been read."""
         observed = self._loop.belief_of(self._lead).observed
-        read = [visit.stage for visit in self._visits if observed[visit.place]]
-        for stage in read:
-            self._drop(stage)
-        return read
+        return self._pop([visit for visit in self._visits if observed[visit.place]])
 
     def pop_all(self) -> list[Stage]:
         """Remove and return all stages."""
-        found = [visit.stage for visit in self._visits]
-        for stage in found:
-            self._drop(stage)
-        return found
+        return self._pop(self._visits)
 
     def overdue(self, now_ns: int, seconds: float) -> list[int]:
         """Return the places whose stages have waited for `seconds`, oldest first."""
@@ -109,9 +100,9 @@ class PassedPlaces:
 
     def miss(self, place: int, *, again: bool) -> Stage:
         """Remove and return the stage of a place whose visit was missed."""
-        stage = next(visit.stage for visit in self._visits if visit.place == place)
-        self._drop(stage)
-        return replace(stage, again=again)
+        visit = next(visit for visit in self._visits if visit.place == place)
+        self._pop([visit])
+        return replace(visit.stage, again=again)
 
     def wait_again(self, now_ns: int) -> None:
         """Restart the waiting time of all stages."""
@@ -123,9 +114,12 @@ class PassedPlaces:
         for visit in self._visits:
             visit.since_ns += step_ns
 
-    def _drop(self, stage: Stage) -> None:
-        self._visits = [v for v in self._visits if v.stage.number != stage.number]
-        self._loop.reservations.drop(self._key(stage))
+    def _pop(self, visits: list[_PassedPlace]) -> list[Stage]:
+        gone = {visit.stage.number for visit in visits}
+        self._visits = [visit for visit in self._visits if visit.stage.number not in gone]
+        for visit in visits:
+            self._loop.reservations.drop(self._key(visit.stage))
+        return [visit.stage for visit in visits]
 
     def _key(self, stage: Stage) -> str:
         return f"{self._probe} passed {stage.number}"  # names of probes contain no blank

@@ -95,8 +95,8 @@ class _Entry(NamedTuple):
 class Inbox:
     """Queue of messages from the callbacks to the mission, in order of arrival.
 
-    Each stream has its own capacity. A stream consists of the poses of a probe, a probe's readings
-    of one quantity, or the answers of an expert. A full stream drops and counts its oldest message.
+    There is a stream for each probe's poses, batteries and readings of one quantity, and for the
+    answers of an expert. Each stream has the same capacity. A full stream drops its oldest message.
     """
 
     def __init__(self, capacity: int = 20_000) -> None:
@@ -165,18 +165,15 @@ class Inbox:
     def pop(self, most: int | None = None) -> list[Envelope]:
         """Remove and return at most `most` messages, oldest first; None = all."""
         with self._condition:
-            taken = list(itertools.islice(iter(self._pop, None), most))
-        return taken
+            return list(itertools.islice(iter(self._pop, None), most))
 
     def _pop(self) -> Envelope | None:
         if self._back:
             return self._back.popleft()
-        first = min(
-            (stream for stream in self._streams.values() if stream),
-            key=lambda stream: stream[0].number,
-            default=None,
-        )
-        return None if first is None else first.popleft().arrival
+        streams = [stream for stream in self._streams.values() if stream]
+        if not streams:
+            return None
+        return min(streams, key=lambda stream: stream[0].number).popleft().arrival
 
     def put_back(self, entries: Sequence[Envelope]) -> None:
         """Put messages back at the front of the queue."""

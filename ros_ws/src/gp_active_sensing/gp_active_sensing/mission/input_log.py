@@ -1,6 +1,6 @@
 """Record the inputs and outcomes of each step, so that a replay repeats the mission exactly.
 
-The journal contains the outcomes. It lacks the times of steps. It also lacks messages without an
+The journal has the outcomes, but not the times of steps. It also lacks messages without an
 immediate effect, such as a pose or a waiting reading. The input log has all of these, as frames:
 
 ``{"n": 7, "now": 12300000000, "clock": 81.25, "took": [["p", "", 12290000000, 1500, "map", 3.0,

@@ -71,6 +71,6 @@ class Journal:
                     self._run.check()
                 failed = False
             except ActiveSensingError as error:
-                if not failed:  # the failure has been logged
+                if not failed:  # log only the first of several failures in a row
                     logger.error("%s; later events may be lost", error)
                 failed = True

@@ -8,13 +8,14 @@ mission's map and belief are then replaced between two messages (`changes`).
 from __future__ import annotations
 
 import logging
+import math
 import threading
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Generic, NamedTuple, TypeVar
+from typing import NamedTuple
 
 from gp_active_sensing.belief import Belief, BeliefConfig, belief_on
 from gp_active_sensing.belief.drift import DriftConfig
@@ -71,14 +72,13 @@ class FirstMap(NamedTuple):
 class MapUpdate:
     """Changed map, with beliefs over its places; the beliefs contain no readings yet."""
 
-    found: GridMap
     places: LivePlaces
     fresh: Belief
     further: Mapping[str, Belief]
 
 
 class LiveMap:
-    """Live map of a mission. Only one thread may call `take`.
+    """Live map of a mission: it replaces the mission's map when a newer map has other places.
 
     Args:
         places: places of the first map.
@@ -99,7 +99,6 @@ class LiveMap:
         self.refused: Counter[str] = Counter()
         self.problem = ""
         """Reason why the newest map is not used; "" = the map is used."""
-        self.received = 0
         self._belief, self._drift, self._run_dir = belief, drift, run_dir
         self._further = further
         self._lock = threading.Lock()
@@ -112,7 +111,6 @@ class LiveMap:
     def adopt(self, mission: Mission, found: GridMap) -> bool:
         """Use a newer map, unless it is unusable; return whether the places have changed."""
         with self._lock:
-            self.received += 1
             if problem := frame_problem(found.frame, self.frame):
                 self.refuse("frame", problem)
                 return False
@@ -149,10 +147,10 @@ class LiveMap:
             msg = "the maps of the mission were not kept"
             raise ValueError(msg)
         update = self._update(kept_map(self._run_dir, event.number, event.mark))
-        places = None if update is None else update.places
-        if update is None or places is None or places.number != event.number:
+        if update is None or update.places.number != event.number:
             msg = f"map {event.number} does not follow map {self.places.number}"
             raise ValueError(msg)
+        places = update.places
         if (places.topology.n, len(places.closed)) != (event.places, event.closed):
             msg = (
                 f"map {event.number} has {places.topology.n} places, {len(places.closed)} of them "
@@ -164,24 +162,19 @@ class LiveMap:
 
     def _update(self, found: GridMap) -> MapUpdate | None:
         """Return the new map with fresh beliefs; None = its places are the same."""
-        places = self.places.on(found.grid)
+        places, drift = self.places.on(found.grid), self._drift
         if places is None:
             return None
-        fresh = belief_on(
-            self._belief, places.topology, self._drift, run_dir=self._run_dir, quiet=True
-        )
+        fresh = belief_on(self._belief, places.topology, drift, run_dir=self._run_dir, quiet=True)
         further = {
-            name: belief_on(each, places.topology, self._drift, quiet=True)
+            name: belief_on(each, places.topology, drift, quiet=True)
             for name, each in self._further.items()
         }
-        return MapUpdate(found, places, fresh, further)
+        return MapUpdate(places, fresh, further)
 
 
-T = TypeVar("T")
-
-
-class MapFeed(Generic[T]):
-    """Buffer for the newest message; `take` returns at most one message per period.
+class MapFeed:
+    """Buffer for the newest message; at most one message per period leaves the buffer.
 
     Args:
         period: smallest time between two returned messages [s].
@@ -190,40 +183,30 @@ class MapFeed(Generic[T]):
     def __init__(self, period: float, clock: Clock) -> None:
         self.received = 0
         self._period, self._clock = period, clock
-        self._newest: T | None = None
-        self._taken_at: float | None = None
+        self._newest: bytes | None = None
+        self._due = -math.inf
+        """Earliest time at which the next message is returned [s]."""
         self._changed = threading.Condition()
         self._open = True
 
-    def put(self, message: T) -> None:
+    def put(self, message: bytes) -> None:
         """Replace the buffered message in O(1) time."""
         with self._changed:
             self.received += 1
             self._newest = message
             self._changed.notify_all()
 
-    def wait_for_map(
-        self, wait: Callable[[threading.Condition, float], object] | None = None
-    ) -> T | None:
-        """Wait until a message is due; return the newest message, or None after `close`.
-
-        `wait` replaces `Condition.wait` in tests.
-        """
-        waits = wait or (lambda changed, seconds: changed.wait(seconds))
+    def wait_for_map(self) -> bytes | None:
+        """Wait until a message is due; return the newest message, or None after `close`."""
         with self._changed:
             while self._open:
-                left = self._remaining_seconds()
+                left = self._due - self._clock()
                 if self._newest is not None and left <= 0.0:
                     message, self._newest = self._newest, None
-                    self._taken_at = self._clock()
+                    self._due = self._clock() + self._period
                     return message
-                waits(self._changed, left if self._newest is not None else 1.0)
+                self._changed.wait(left if self._newest is not None else 1.0)
             return None
-
-    def _remaining_seconds(self) -> float:
-        if self._taken_at is None:
-            return 0.0
-        return self._taken_at + self._period - self._clock()
 
     def close(self) -> None:
         """Close the buffer and end all waits."""

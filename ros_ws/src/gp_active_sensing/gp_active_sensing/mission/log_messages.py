@@ -15,9 +15,13 @@ from gp_active_sensing.mission.ingestion.delay_estimate import (
 from gp_active_sensing.types import WORST, Aim, Budget
 from gp_active_sensing.util.wording import shown
 
+logger = logging.getLogger(__name__)
+
 DEACTIVATED = "the node was deactivated"
 FINISHING = "about to finish"
 """Reason of the short pause before the end of a mission."""
+NEW = 0.3
+"""An estimated delay is logged again if it has changed by more than this [s]."""
 
 
 def loudness(reason: str) -> int:
@@ -29,7 +33,7 @@ def loudness(reason: str) -> int:
 
 
 def budget_text(budget: Budget, aim: Aim | None = None) -> str:
-    """Return a budget and an aim in words, such as "20 readings, 500 m"."""
+    """Return a budget and a target error in words, such as "20 readings, 500 m"."""
     limits = ((budget.readings, "readings"), (budget.metres, "m"), (budget.seconds, "s"))
     found = [shown(limit, unit) for limit, unit in limits if limit is not None]
     if aim is not None:
@@ -38,18 +42,11 @@ def budget_text(budget: Budget, aim: Aim | None = None) -> str:
     return ", ".join(found) or "no limit"
 
 
-NEW = 0.3
-"""An estimated delay is logged again if it has changed by more than this [s]."""
-logger = logging.getLogger(__name__)
-
-
 def advice(estimate: DelayEstimate, delay: float = 0.0, key: str = "reading") -> str:
     """Return advice on an estimated delay; `delay` [s] is configured in section `key`."""
-    whole = delay + estimate.seconds
-    below = (
-        estimate.seconds - 2.0 * estimate.error <= CANDIDATES[0]
-    )  # the estimate may lie below the smallest candidate
-    above = estimate.seconds + 2.0 * estimate.error >= CANDIDATES[-1]
+    whole, margin = delay + estimate.seconds, 2.0 * estimate.error
+    below = estimate.seconds - margin <= CANDIDATES[0]  # may be less than all candidates
+    above = estimate.seconds + margin >= CANDIDATES[-1]
     if delay > 0.0 and abs(whole) < LEAST:
         return f"the readings are no older than their stamps: set {key}.delay: 0"
     if whole < 0.0:

@@ -1,7 +1,7 @@
-"""Match a pose to the nearest place; on roads distance and heading decide.
+"""Match a pose to the nearest place.
 
-`Topology.snap` matches a single position. For a moving probe, its heading, its last place and the
-places of its planned way also count. They decide between the roads that meet at a crossing.
+On roads, the heading, the last place and the planned way of the probe also count. They decide
+between the roads that meet at a crossing. `Topology.snap` matches a position without these data.
 """
 
 from __future__ import annotations
@@ -14,12 +14,11 @@ import numpy as np
 
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.topology.geometry import spacing_of
-from gp_active_sensing.types import FloatArray
 
 _NEAR = 0.125
 """Ratio of `MapMatcher.near` to the distance between neighbouring places."""
 _PREFERENCE = 5.0
-"""The probe's last place and planned places are treated as nearer by this distance [m]."""
+"""Distance by which the probe's last road and planned roads are treated as nearer [m]."""
 _WRONG_WAY = 40.0
 """Distance by which a road is treated as farther if the probe heads against it [m].
 
@@ -106,15 +105,13 @@ class MapMatcher:
         """
         import shapely
 
-        if self.has_heights:
-            if not (math.isfinite(x) and math.isfinite(y) and math.isfinite(z)):
-                return None
-            away = self._away(x, y, z)
-            place = int(away.argmin())
-            return Match(place, 1.0) if away[place] <= self.snap_distance else None
-
         if not (math.isfinite(x) and math.isfinite(y)):
             return None
+        if self.has_heights:
+            place, away = self.nearest(x, y, z)
+            near_enough = math.isfinite(z) and away <= self.snap_distance
+            return Match(place, 1.0) if near_enough else None
+
         point = shapely.Point(x, y)
         near = self._tree.query(point, predicate="dwithin", distance=self.snap_distance)
         best: tuple[float, int, float] | None = None
@@ -134,12 +131,6 @@ class MapMatcher:
                 best = (score, place, fraction)
         return None if best is None else Match(best[1], best[2])
 
-    def _away(self, x: float, y: float, z: float) -> FloatArray:
-        """Return a position's distance (n,) to each place [m]; heights are scaled by `stretch`."""
-        offsets = self._points - np.array([x, y, z])
-        offsets[:, 2] *= self.stretch
-        return np.asarray(np.linalg.norm(offsets, axis=1))
-
     def apart(self, place: int, x: float, y: float, z: float = math.nan) -> float:
         """Return a position's distance from a place [m]; heights are scaled by `stretch`."""
         px, py, *up = self._points[place].tolist()
@@ -150,11 +141,13 @@ class MapMatcher:
         return math.hypot(x, y, z) if self.has_heights and math.isfinite(z) else math.hypot(x, y)
 
     def nearest(self, x: float, y: float, z: float = math.nan) -> tuple[int, float]:
-        """Return the place nearest to a position, and its distance [m]."""
+        """Return the place nearest to a position, and its distance [m]; see `apart`."""
         import shapely
 
         if self.has_heights and math.isfinite(z):
-            away = self._away(x, y, z)
+            offsets = self._points - np.array([x, y, z])
+            offsets[:, 2] *= self.stretch
+            away = np.linalg.norm(offsets, axis=1)
             return int(away.argmin()), float(away.min())
 
         point = shapely.Point(x, y)

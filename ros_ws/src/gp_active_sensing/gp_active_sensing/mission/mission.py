@@ -148,9 +148,9 @@ class Mission:
         self._silent: set[str] = set()
         """Names of the probes whose silence has been logged."""
         self._holds_probes = False
-        """True from the start of a pause until the probes have been ordered to stop."""
-        self._last_words = False
-        """True if the mission has ended and the final belief must still be shown."""
+        """True from the start of a pause until the probes get the order to stop."""
+        self._final_display_due = False
+        """True if the mission has ended and its final belief must still be shown."""
         self.trace: InputLog | None = None
         """Log of the processed messages and events; None = no log."""
         self.unknown_senders: Counter[str] = Counter()
@@ -180,11 +180,6 @@ class Mission:
     def consulting(self) -> ExpertQueries | None:
         """Queries to an expert; None = there is no expert."""
         return self.decisions.consulting
-
-    @property
-    def plan(self) -> Plan | None:
-        """Plan that the first probe carries out; None = none."""
-        return self.probe.plan
 
     @property
     def driven(self) -> Cost:
@@ -296,7 +291,7 @@ class Mission:
     def _resume_probes(self) -> None:
         self._set_state("running", "")
         for probe in self.probes.values():
-            probe.watch_again()
+            probe.restart_checks()
             probe.sensor.forget()
             probe.passed.wait_again(self.now_ns)
             probe.since = self._clock()
@@ -357,7 +352,7 @@ class Mission:
 
     @property
     def _catching_up(self) -> list[ProbeState]:
-        """Probes whose newer messages wait for messages that were missed earlier."""
+        """Probes whose messages wait for missed messages; see `Backlog`."""
         return [probe for probe in self.probes.values() if probe.ingestion.catch_up.waiting]
 
     @property
@@ -386,16 +381,17 @@ class Mission:
         if isinstance(message.what, Pose):
             self.fleet.record_pose(probe, message.what.stamp_ns, self.now_ns)
         elif is_reading_of(message, probe.lead):
-            self.fleet.spoke(probe, self.now_ns)
+            self.fleet.record_reading(probe, self.now_ns)
         if self._decides and not more:
             yield from self._check_probe(probe, message.received)
 
     def _use_answer(self, answer: RawAnswer) -> Iterator[MissionOutput]:
         if self.consulting is None:
             self.unknown_senders["expert"] += 1
-        elif self.consulting.process_answer(answer, self.now_ns) and self._decides:
-            if job := self._next_job():
-                yield MissionOutput(job)
+            return
+        used = self.consulting.process_answer(answer, self.now_ns)
+        if used and self._decides and (job := self._next_job()):
+            yield MissionOutput(job)
 
     def _every_so_often(self) -> Iterator[MissionOutput]:
         most = max(1, BATCH // max(1, len(self._catching_up)))
@@ -409,18 +405,18 @@ class Mission:
                     log_delay(intake.lag, probe.name, intake.delay, of)
             if self._decides:
                 yield from self._check_probe(probe, None)
-        if any(probe.ingestion.catch_up.hands_on for probe in self.probes.values()):
+        if any(probe.ingestion.catch_up.releasing for probe in self.probes.values()):
             self.inbox.wake()  # the next messages are processed at once
         for probe in self.probes.values():
             if probe.ground.check():
-                self._lose_ground(probe)
+                self._react_off_map(probe)
         self._note_status()
         if self._holds_probes:
             self._holds_probes = False
             under_way = (probe for probe in self.fleet.present if probe.target is not None)
             yield from (MissionOutput(hold=True, probe=probe.name) for probe in under_way)
-        if self._last_words:
-            self._last_words = False
+        if self._final_display_due:
+            self._final_display_due = False
             for stage in self._settled():
                 yield MissionOutput(replace(self.preview(), finished=stage))
             yield MissionOutput(replace(self.preview(), last=True))
@@ -459,16 +455,12 @@ class Mission:
                     probe.update_waypoints()
                 if len(probe.waypoints) > 1 and probe.ingestion.track.newest is None:
                     continue  # the next waypoint depends on the position
-            if probe.send_again:
-                probe.send_again = False
-                if probe.target is not None:
-                    yield MissionOutput(again=probe.target, probe=probe.name)
-        if job := self._next_job():
-            yield MissionOutput(job)
-        elif job := self._show():
+                yield MissionOutput(again=probe.target, probe=probe.name)
+            probe.send_again = False
+        if job := self._next_job() or self._show():
             yield MissionOutput(job)
         if self._end_if_done():  # true if the last busy probe has left
-            self._last_words = True
+            self._final_display_due = True
 
     def _avoid_shut_moves(self) -> None:
         self.decisions.cancel()
@@ -488,7 +480,7 @@ class Mission:
         missed = 0
         for probe in self.probes.values():
             probe.settle_read()
-            if probe.ingestion.catch_up.going_on:
+            if probe.ingestion.catch_up.active:
                 continue
             for place in probe.passed.overdue(self.now_ns, probe.arrival.timeout):
                 probe.miss_passed(place, self.now_ns)
@@ -508,19 +500,19 @@ class Mission:
         return [stage for probe in flowing for stage in probe.stages.unrecorded]
 
     def _check_probe(self, probe: ProbeState, received: float | None) -> Iterator[MissionOutput]:
-        """End the probe's stage or drive if it is complete, unless missed messages are awaited."""
-        if probe.gone or probe.ingestion.catch_up.going_on:
+        """End the probe's stage or drive if it is complete and no missed messages are expected."""
+        if probe.gone or probe.ingestion.catch_up.active:
             return
         driving = probe.plan is not None
-        again = probe.see(self.now_ns, received)
-        if probe.is_mute:
-            self._send_no_further(probe)
+        again = probe.check_visit(self.now_ns, received)
+        if probe.lacks_readings:
+            self._stop_without_readings(probe)
             return
         home = probe.stages.home
         if home is not None and probe.arrival.inside(home.path[-1]):
             probe.arrive_home(self.now_ns)
             probe.resting = home.reason
-            self._last_words = self._end_if_done()
+            self._final_display_due = self._end_if_done()
         finished = probe.finished
         if driving and finished is not None and finished.value is None and probe.plan is None:
             self.wake_resting()  # other probes may use the reading
@@ -573,7 +565,7 @@ class Mission:
         return self.now_ns - self.nothing_since_ns < 1e9 * seconds
 
     def _has_more(self, probe: ProbeState) -> bool:
-        """Return whether a probe that rests because no readings were left may read again."""
+        """Return whether readings are left again for a probe whose readings were spent."""
         home = probe.stages.home
         if READINGS_SPENT not in (probe.resting, home.reason if home is not None else ""):
             return False
@@ -601,9 +593,8 @@ class Mission:
         """Return a planning job that shows the belief and computes no decision."""
         with self.lock:
             self._note_shown()
-            return DecisionRequest(
-                self.loop.snapshot(), None, 0, None, self._shown_at, decide=False
-            )
+            copy = self.loop.snapshot()
+            return DecisionRequest(copy, None, 0, None, self._shown_at, decide=False)
 
     # -- alarms and status --------------------------------------------------------------------
 
@@ -619,10 +610,10 @@ class Mission:
         )
         for probe in self.probes.values():
             probe.ingestion.restart_clock()
-            probe.watch_again()
+            probe.restart_checks()
         self.pause(f"the clock went back by {back:.3f} s")
 
-    def _lose_ground(self, probe: ProbeState) -> None:
+    def _react_off_map(self, probe: ProbeState) -> None:
         """If a probe is off the map, log this and react as `mission.off_map` demands."""
         if not (alarm := probe.alarm):
             return
@@ -651,7 +642,7 @@ class Mission:
             self.pause(what)
             return
         logger.warning("%s", what)
-        self.fleet.set_out_of_action(probe, CHANGING, self.now_ns)
+        self.fleet.exclude(probe, CHANGING, self.now_ns)
         self.decisions.forget(probe)
         self.wake_resting()
 
@@ -660,13 +651,13 @@ class Mission:
         waiting = (probe for probe in self.probes.values() if probe.name and probe.sortie.waiting)
         return (f"{p.name}: sortie {p.sortie.number} is over, change its battery" for p in waiting)
 
-    def _send_no_further(self, probe: ProbeState) -> None:
+    def _stop_without_readings(self, probe: ProbeState) -> None:
         """Pause the mission because a sensor is silent; in a fleet, exclude only this probe."""
         why = probe.sensor.complaint(self.loop.topology.names, self.now_ns)
         if len(self.probes) == 1:
             self.pause(f"{why}, then call ~/resume")
             return
-        self.fleet.set_out_of_action(probe, f"{why}; its next reading brings it back", self.now_ns)
+        self.fleet.exclude(probe, f"{why}; its next reading brings it back", self.now_ns)
         self.decisions.forget(probe)
         self.wake_resting()
 
@@ -715,7 +706,7 @@ class Mission:
                     self.reason = f"{plan.reason}; on the way to the end place"
                 elif self._end_if_done():
                     if self.probes[job.probe].flows:
-                        self._last_words = True  # after the records of all stages
+                        self._final_display_due = True  # after the records of all stages
                     else:
                         self.last_job = job.number
             return used
@@ -756,7 +747,7 @@ class Mission:
         With `over` False, another process may resume the mission.
         """
         with self.lock:
-            self._last_words = False
+            self._final_display_due = False
             if self.state != "ended":
                 for message in self.inbox.pop():
                     if self.trace is not None:
@@ -764,12 +755,12 @@ class Mission:
                     if isinstance(message.what, RawAnswer):
                         if self.consulting is not None:
                             self.consulting.process_answer(message.what, self.now_ns)
-                    elif message.probe in self.probes and not isinstance(message.what, RawBattery):
-                        self.probes[message.probe].process([message])
-                    else:
+                    elif message.probe not in self.probes:
                         self.unknown_senders[message.probe] += 1
+                    elif not isinstance(message.what, RawBattery):
+                        self.probes[message.probe].process([message])
                 for probe in self.probes.values():
-                    probe.remember(probe.ingestion.stop_waiting())
+                    probe.record_used(probe.ingestion.stop_waiting())
                     if over:
                         probe.settle_all()
                     else:

@@ -200,11 +200,10 @@ def read_budget(text: str, what: str = "budget") -> dict[str, int | float]:
         raise ConfigError(msg)
     for part in text.split(","):
         match = _AMOUNT.match(part)
-        unit = _UNITS.get(match[2].lower()) if match else None
-        if match is None or unit is None:
+        if match is None or match[2].lower() not in _UNITS:
             msg = f"{what}: expected such as 40 (places), 2 km or 30 min, got {part.strip()!r}"
             raise ConfigError(msg)
-        key, factor = unit
+        key, factor = _UNITS[match[2].lower()]
         amount = float(match[1]) * factor
         if key in found:
             msg = f"{what}: {key} are given twice, in {text!r}"
@@ -277,9 +276,8 @@ def mission_text(parameters: Mapping[str, Any], notes: Mapping[str, str], *, sta
     rows = []
     meant = {}
     for key, value in parameters.items():
-        default = key != "use_sim_time" and _value(config, key) == _value(usual, key)
         row = f"{key}: {scalar(value)}"
-        if default:
+        if key != "use_sim_time" and _value(config, key) == _value(usual, key):
             row = comment(row)
         else:
             meant[key] = value

@@ -41,8 +41,8 @@ def mounted(pose: Pose, mount: Sequence[float]) -> Pose:
     r"""Return the pose of a sensor that is mounted on a probe.
 
     `mount` is the sensor's position m relative to the pose [m]: x ahead, y to the left, and perhaps
-    z upwards. R(ψ) is the rotation by the heading ψ. An error ε of the heading, with variance
-    :math:`\sigma_\psi^2`, adds its mean square effect to the variance of the pose:
+    z upwards. R(ψ) is the rotation by the heading ψ. The heading has a normal error ε with variance
+    :math:`\sigma_\psi^2`. The mean square shift that ε causes is added to the pose's variance:
 
     .. math:: E|R(\psi + \epsilon)\,m - R(\psi)\,m|^2 = 2|m|^2 (1 - e^{-\sigma_\psi^2/2})
 
@@ -114,9 +114,9 @@ class PoseTrack:
         """Add a pose with finite coordinates; return None if the pose is too old.
 
         A single stamp in the far future would make all later poses too old. If `WRONG_STAMPS`
-        consecutive poses are too old but have rising stamps, the track is therefore cleared and
-        restarts with the last of them. It is not cleared while a pose stamped with the present time
-        `now_ns` [ns] would be accepted.
+        consecutive poses are too old but have rising stamps, the track is therefore cleared, and
+        the last of these poses is added. The track is not cleared while it would accept a pose
+        stamped with the present time `now_ns` [ns].
         """
         oldest_ns = self._stamps[-1] - self._history_ns if self._stamps else pose.stamp_ns
         if pose.stamp_ns < oldest_ns:
@@ -189,16 +189,16 @@ def _between(before: Pose, after: Pose, stamp_ns: int) -> Pose:
     )
 
 
-def heading_between(before: Pose | None, after: Pose, least: float = 0.5) -> float:
-    """Return the direction of movement [rad]; NaN if the distance is below `least` [m]."""
+def heading_between(before: Pose | None, after: Pose) -> float:
+    """Return the direction of movement [rad]; NaN if the distance is below 0.5 m."""
     if before is None:
         return math.nan
     dx, dy = after.x - before.x, after.y - before.y
-    return math.atan2(dy, dx) if math.hypot(dx, dy) >= least else math.nan
+    return math.atan2(dy, dx) if math.hypot(dx, dy) >= 0.5 else math.nan
 
 
 class Headings:
-    """Estimator of headings from the movement, for poses without a heading."""
+    """Estimator of the headings of poses without a heading, from the movement."""
 
     def __init__(self) -> None:
         self._moved_from: Pose | None = None

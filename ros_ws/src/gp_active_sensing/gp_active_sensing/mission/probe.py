@@ -13,7 +13,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from gp_active_sensing.engine.config import SortieConfig
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.mission.checkers import (
     FurtherMonitor,
@@ -32,7 +31,6 @@ from gp_active_sensing.mission.ingestion.ingestion import Ingestion
 from gp_active_sensing.mission.requests import Stage
 from gp_active_sensing.mission.sorties import Sortie
 from gp_active_sensing.mission.stages import StageLog
-from gp_active_sensing.mission.stream_config import BatteryConfig
 from gp_active_sensing.planning.base import crosses
 from gp_active_sensing.planning.budget import BudgetConstraint, allowed, in_metres, least_of
 from gp_active_sensing.planning.request import Sorties
@@ -52,7 +50,6 @@ logger = logging.getLogger(__name__)
 
 NO_POSE = "no pose yet"
 """Reason why a probe takes no part in the mission: it has sent no pose."""
-Journal = Callable[[Event], None]
 _WASTED = 0.1
 """Tolerated excess of a drive over its planned length, as a fraction of the planned length."""
 
@@ -68,7 +65,7 @@ class ProbeState:
         back_to_start: True = the end place is the place of the first decision.
         off_map: an alarm starts beyond this distance from the free area; see `GroundMonitor`.
         flows: True = the probe drives on when it arrives, and does not wait for the reading.
-        sortie: range of the probe's battery; None = the battery lasts for the mission.
+        sortie: range of the probe's battery.
         carried: names of the quantities that the probe measures; None = all.
     """
 
@@ -82,11 +79,11 @@ class ProbeState:
         arrival_radius: float,
         own_budget: Budget,
         clock: Clock,
-        journal: Journal,
+        journal: Callable[[Event], None],
+        sortie: Sortie,
         back_to_start: bool = False,
         off_map: float | None = None,
         flows: bool = False,
-        sortie: Sortie | None = None,
         carried: tuple[str, ...] | None = None,
     ) -> None:
         self.name = name
@@ -102,7 +99,7 @@ class ProbeState:
         self.progress = ProgressChecker(loop, ingestion)
         self.ground = GroundMonitor(loop, ingestion, off_map)
         self.stages = StageLog()
-        self.sortie = sortie or Sortie(SortieConfig(), BatteryConfig())
+        self.sortie = sortie
         self.drive = DriveRecord()
         self.flows = flows
         self.passed = PassedPlaces(loop, name, self.lead)
@@ -122,16 +119,16 @@ class ProbeState:
         self.waypoints: tuple[int, ...] = ()
         """Remaining waypoints up to the target; each is in sight of the previous waypoint."""
         self._nearest = math.inf
-        """Smallest distance so far between the probe and the first waypoint [m]."""
+        """Smallest distance so far between the probe and the present waypoint [m]."""
         self._looked_ns = 0
-        """Stamp of the last pose that was compared with the first waypoint [ns]."""
+        """Stamp of the last pose that was compared with the present waypoint [ns]."""
         self.content = False
-        """True if the controller has reported that a waypoint other than the target is reached."""
+        """True if the controller has reported the arrival at a waypoint before the target."""
         self.send_again = False
         self.sent_ns = 0
         """Stamp of the waypoint: time of the decision or of a request to repeat the visit [ns]."""
         self.resting = ""
-        """Reason why the probe has no decision; "" = the probe does not rest."""
+        """Reason why the newest plan had no waypoint; "" = the probe does not rest."""
         self.home = False
         """True when the probe is at its end place."""
         self.gone = NO_POSE if name else ""
@@ -149,6 +146,13 @@ class ProbeState:
     def observed(self) -> BoolArray:
         """Flags (n,): True at places with a reading of the probe's quantity `lead`."""
         return self.loop.belief_of(self.lead).observed
+
+    @property
+    def unread(self) -> BoolArray:
+        """Flags (n,): True at available places without a reading of `lead`."""
+        unread = ~self.observed
+        unread[list(self.loop.unavailable)] = False
+        return unread
 
     @property
     def target(self) -> int | None:
@@ -184,19 +188,18 @@ class ProbeState:
         return replace(self.own_budget, readings=self.loop.remaining.readings)
 
     def pay(self, cost: Cost, now_ns: int, plan: Plan | None = None) -> None:
-        """Subtract a drive's cost from budget and battery. `plan`: plan of a completed drive."""
+        """Subtract a drive's cost from budget and battery; `plan` None = the drive was given up."""
         self.own_budget = self.own_budget.minus(cost=cost)
         self.sortie.count(now_ns, self.ingestion.metres)
         if plan is None:
             return
         rest = Cost(0.0, 0.0)
-        if plan.waypoints and self.loop.topology.roads:  # its second half is not driven yet
-            goal, observed = plan.path[-1], self.observed
-            rest = self.loop.topology.route(None, goal, observed).cost
+        if plan.waypoints and self.loop.topology.roads:  # half of the last road is not driven yet
+            rest = self.loop.topology.route(None, plan.path[-1], self.observed).cost
         self.sortie.note_drive(plan, cost, Cost(0.5 * rest.metres, 0.5 * rest.seconds))
 
     def sorties_left(self, owed: Cost) -> Sorties | None:
-        """Return the budgets for later sorties; None = the battery lasts for the mission.
+        """Return the budgets for later sorties; None = the battery is not changed.
 
         `owed` is the cost that has not been subtracted from the budget yet.
         """
@@ -217,7 +220,7 @@ class ProbeState:
         return wanted and not self.sensor.received and not self.stages.number
 
     @property
-    def is_mute(self) -> bool:
+    def lacks_readings(self) -> bool:
         """True if `mission.silent_places` places in a row had no reading."""
         return 0 < self.config.silent_places <= len(self.sensor.silent)
 
@@ -245,21 +248,21 @@ class ProbeState:
             self.last_message = self._clock()
         self.sensor.record(messages)
         accepted = self.ingestion.process(messages, most)
-        self.remember(accepted)
+        self.record_used(accepted)
         return accepted
 
     def forget_messages(self) -> None:
         """After the probe has left, use or reject its waiting readings and drop its poses."""
-        self.remember(self.ingestion.stop_waiting())
+        self.record_used(self.ingestion.stop_waiting())
         self.ingestion.track.clear()
 
     def accept_gated(self) -> int:
-        """Use the readings that the outlier gate holds back; return their number."""
+        """Use the readings that the outlier gate has stored; return their number."""
         found, accepted = self.ingestion.accept_gated()
-        self.remember(accepted)
+        self.record_used(accepted)
         return found
 
-    def remember(self, accepted: list[Reading]) -> None:
+    def record_used(self, accepted: list[Reading]) -> None:
         """Record used readings; readings of the `lead` quantity complete visits."""
         self.further.note(accepted)
         used = [reading for reading in accepted if reading.quantity == self.lead]
@@ -287,14 +290,14 @@ class ProbeState:
         self.home, self.resting = False, ""
         self._begin_drive(plan, now_ns)
 
-    def watch_again(self) -> None:
+    def restart_checks(self) -> None:
         """Restart the checks of arrival and progress."""
         self.arrival.forget()
         self.progress.forget()
 
     def _begin_drive(self, plan: Plan, now_ns: int) -> None:
         self.sent_ns, self.finished = now_ns, None
-        self.watch_again()
+        self.restart_checks()
         self.drive.begin(plan, self, now_ns)
         self.ingestion.set_out([*plan.path, *self.passed.ways])
         self.update_waypoints()
@@ -347,9 +350,8 @@ class ProbeState:
         waypoints, plan = self.waypoints, self.plan
         if plan is None or not waypoints:
             return waypoints or (() if self.target is None else (self.target,))
-        loop = self.loop
-        observed, unavailable = self.observed, loop.unavailable
-        return places_ahead(loop.topology, waypoints, plan, observed, unavailable, count=count)
+        more = self.observed, self.loop.unavailable
+        return places_ahead(self.loop.topology, waypoints, plan, *more, count=count)
 
     def advance(self) -> int | None:
         """Return the next waypoint if the present waypoint is passed; otherwise None.
@@ -385,7 +387,7 @@ class ProbeState:
         self.waypoints, self._nearest = self.waypoints[1:], math.inf
         return second
 
-    def see(self, now_ns: int, received: float | None) -> int | None:
+    def check_visit(self, now_ns: int, received: float | None) -> int | None:
         """End the stage if its place has been read, or if no reading came in time.
 
         Return the place if the visit is to be repeated, otherwise None. `received` is the arrival
@@ -395,26 +397,21 @@ class ProbeState:
         if plan is None:
             return None
         target = plan.waypoints[0]
-        pipeline = self.ingestion.of(self.lead).pipeline
-        went = pipeline.newest_place if self.config.follow == "probe" else None
+        newest = self.ingestion.of(self.lead).pipeline.newest_place
+        went = newest if self.config.follow == "probe" else None
         done = self.observed[target] and not self.loop.reservations.is_due(target, self.lead)
         if went is not None or done:
             self.complete(now_ns, received, went=went)
-            return None
-        if self.config.follow == "probe":
-            return None
-        if self.flows and not self.config.settle and self.arrival.inside(target):
+        elif self.flows and not self.config.settle and self.arrival.inside(target):
             self.pass_by(now_ns, received)
-            return None
-        if not self.arrival.overdue(target, now_ns):
-            return None
-        again = self.loop.miss(target)
-        self.journal(VisitMissed(location=target, again=again, stamp_ns=now_ns))
-        if again:
-            self.sent_ns = now_ns
-            return target
-        self.sensor.miss(target)
-        self.complete(now_ns, received)
+        elif self.config.follow == "waypoint" and self.arrival.overdue(target, now_ns):
+            again = self.loop.miss(target)
+            self.journal(VisitMissed(location=target, again=again, stamp_ns=now_ns))
+            if again:
+                self.sent_ns = now_ns
+                return target
+            self.sensor.miss(target)
+            self.complete(now_ns, received)
         return None
 
     def complete(self, now_ns: int, received: float | None = None, went: int | None = None) -> None:
@@ -436,11 +433,11 @@ class ProbeState:
         assert plan is not None
         stage, cost = self.stages.pass_by(plan, now_ns, self.ingestion.metres, probe=self.name)
         self.journal(Moved(cost=cost, where=self.whereabouts(), passed=True, stamp_ns=now_ns))
-        self.leave_behind(stage, cost, now_ns)
+        self.queue_passed(stage, cost, now_ns)
         self.since = self._clock() if received is None else received
 
-    def leave_behind(self, stage: Stage, cost: Cost, now_ns: int) -> None:
-        """Let a stage wait for its reading; the next decision starts from the stage's place."""
+    def queue_passed(self, stage: Stage, cost: Cost, now_ns: int) -> None:
+        """Queue a stage until its reading comes; the next decision starts at the stage's place."""
         self.waypoints = ()
         self.pay(cost, now_ns, stage.plan)
         self.passed.add(stage, now_ns)
@@ -495,11 +492,11 @@ class ProbeState:
         self.journal(Moved(cost=cost, where=self.whereabouts(), given_up=given_up, stamp_ns=now_ns))
 
     def forget_decision(self) -> None:
-        """Drop the present decision without charging the drive."""
+        """Drop the present decision; the caller charges the drive."""
         self.waypoints = ()
         self.stages.drop()
         self.loop.release(self.name)
-        self.watch_again()
+        self.restart_checks()
         self.finished = None
         self.at = None
 
@@ -526,15 +523,14 @@ class ProbeState:
         cover its way and the way home. Seconds are checked only if the battery limits them.
         """
         plan, drive, left = self.plan, self.drive, self.remaining
+        by_time = self.sortie.whole.seconds is not None
         if plan is None or left.end is None or drive.plan is not plan:
             return ""
-        metres, planned = self.ingestion.metres, plan.cost
-        owed = self.stages.owed(now_ns, metres)
-        by_time = self.sortie.whole.seconds is not None
-        have = left.minus(cost=owed)
-        driven = Cost(metres - drive.metres, 1e-9 * (now_ns - drive.begun_ns))
-        if have.metres is None and not by_time:
+        if left.metres is None and not by_time:
             return ""
+        metres, planned = self.ingestion.metres, plan.cost
+        have = left.minus(cost=self.stages.owed(now_ns, metres))
+        driven = Cost(metres - drive.metres, 1e-9 * (now_ns - drive.begun_ns))
         rest = self.remaining_way(plan)
         ways = self.loop.topology.ways_to(left.end, "metres")
         home = ways.costs[plan.path[-1]] or Cost(math.inf, math.inf)
@@ -662,8 +658,7 @@ class ProbeState:
         """Begin to wait for another battery; return the task for the operator."""
         sortie, name = self.sortie, self.name
         if not sortie.waiting:
-            event = SortieChanged(number=sortie.number, over=True, stamp_ns=now_ns, probe=name)
-            self.journal(event)
+            self.journal(SortieChanged(number=sortie.number, over=True, stamp_ns=now_ns))
             sortie.waiting = True
         how = f" of {name}, then call ~/resume or ~/{name}/join" if name else ", then call ~/resume"
         return f"sortie {sortie.number} is over: change the battery{how}"
@@ -671,8 +666,7 @@ class ProbeState:
     def end_change(self, now_ns: int) -> None:
         """Continue the mission with another battery."""
         number = self.sortie.number + 1
-        event = SortieChanged(number=number, over=False, stamp_ns=now_ns, probe=self.name)
-        self.journal(event)
+        self.journal(SortieChanged(number=number, over=False, stamp_ns=now_ns))
         self.renew(number)
         logger.info("%ssortie %d begins", f"{self.name}: " if self.name else "", number)
 
@@ -680,6 +674,5 @@ class ProbeState:
         """Record the battery's state of charge, 0 to 1."""
         if self.sortie.is_news(level):
             where = self.whereabouts()
-            event = BatteryNoted(level=level, where=where, stamp_ns=now_ns, probe=self.name)
-            self.journal(event)
+            self.journal(BatteryNoted(level=level, where=where, stamp_ns=now_ns))
             self.sortie.note_level(level, where.odometer)

@@ -42,7 +42,7 @@ from gp_active_sensing.records.regret import Regret
 from gp_active_sensing.records.run_directory import MAP, RunDirectory, stage_record
 from gp_active_sensing.records.summary import RunCourse, RunSummary, summarise
 from gp_active_sensing.topology import Topology
-from gp_active_sensing.types import IntArray
+from gp_active_sensing.types import FloatArray, IntArray
 from gp_active_sensing.util.process import versions
 
 logger = logging.getLogger(__name__)
@@ -112,7 +112,7 @@ class Recorder:
         self.muted = False
         """True during a restore, when the events are in the journal already."""
         self.is_written: Callable[[Mapping[str, Any]], bool] = lambda event: False
-        """Function that returns whether an earlier process wrote an event to the journal."""
+        """Function that returns whether an event is in the journal of a run to simulate again."""
         self.listener: Callable[[Event], None] = lambda event: None
         """Function that is called with each written event."""
         self._sampled: tuple[int, IntArray | None] | None = None
@@ -122,18 +122,19 @@ class Recorder:
     def begin(
         self, earlier: Sequence[Mapping[str, Any]] = (), map: Mapping[str, Any] | None = None
     ) -> None:
-        """Write the event for the start of a mission, or for its resumption after `earlier` events.
+        """Write the event for the start of a mission; after `earlier` events, for its resumption.
 
         `map` has the fields that describe the map in the first event, see `topology.config`.
         """
         self.earlier, self.tail = len(earlier), list(earlier[-TAIL:])
-        kind = MissionResumed if earlier else MissionStarted
         seed = self._config.get("seed", 0)
-        order = 0 if earlier or self.run is None else self.run.order
-        more: dict[str, Any] = {"order": order} if order else {}
-        more |= {} if earlier else dict(map or {})
-        details = {"seed": seed, "versions": versions(), "driver": self.driver, **more}
-        self.event(kind(details=details))
+        details = {"seed": seed, "versions": versions(), "driver": self.driver}
+        if earlier:
+            self.event(MissionResumed(details=details))
+            return
+        if self.run is not None and self.run.order:
+            details["order"] = self.run.order
+        self.event(MissionStarted(details={**details, **(map or {})}))
 
     def event(self, event: Event) -> None:
         """Write an event to the journal before the event takes effect."""
@@ -160,10 +161,8 @@ class Recorder:
     def _catch_up(self, journal: Journal) -> bool:
         with self._writing:
             if self._forgotten:
-                gap = to_line(
-                    JournalGap(failures=self._forgotten, readings=self._forgotten_readings)
-                )
-                if not self._guard(partial(journal.append, gap)):
+                gap = JournalGap(failures=self._forgotten, readings=self._forgotten_readings)
+                if not self._guard(partial(journal.append, to_line(gap))):
                     return False
                 self._forgotten = self._forgotten_readings = 0
             while self._unwritten:
@@ -185,9 +184,8 @@ class Recorder:
             found = belief.mixture(places)
         elif places is not None:
             found = found.at(places)
-        goal = plan.waypoints[0]
-        name = topology.names[goal]
-        observed = belief.observed
+        goal, observed, seconds = plan.waypoints[0], belief.observed, 1e-9 * stage.stamp_ns
+        weights = topology.weights if places is None else topology.weights[places]
         scores: Scores = NO_SCORES
         more: dict[str, Any] = {"probe": stage.probe} if stage.probe else {}
         if stage.visits is not None:
@@ -195,7 +193,6 @@ class Recorder:
         if stage.went is not None:
             more |= {"went": stage.went, "went_name": topology.names[stage.went]}
         if self.truth is not None and self.scorer is not None:
-            seconds = 1e-9 * stage.stamp_ns
             if self.truth.changes:
                 more["truth_seconds"] = seconds
             scores = self.scorer.of(belief, seconds, found, places)
@@ -205,24 +202,21 @@ class Recorder:
                 self.regret.resume(self.stages.figures)
                 more |= self.regret.stage(read, means, seconds)
         if loop.quantities:
-            more["quantities"] = self._further(loop, 1e-9 * stage.stamp_ns, places)
-        more |= self._newest_explained.after(
-            int(belief.observed.sum()), belief.leave_one_out
-        ).to_record()
+            more["quantities"] = self._further(loop, seconds, places, weights)
+        count = int(observed.sum())
+        more |= self._newest_explained.after(count, belief.leave_one_out).to_record()
         record = stage_record(
             stage=stage.number,
             plan=plan,
-            name=name,
+            name=topology.names[goal],
             position=topology.points[goal].tolist(),
             value=stage.value,
             weights=belief.weights.tolist(),
             length_scales=[h.length_scales for h in belief.hyperparameters],
             kernels=[h.kernel for h in belief.hyperparameters],
             **scores,
-            **to_record(
-                belief.promise(topology.weights[slice(None) if places is None else places], found)
-            ),
-            observed=int(observed.sum()),
+            **to_record(belief.promise(weights, found)),
+            observed=count,
             set_aside=stage.value is None
             and stage.went is None
             and not (stage.again or bool(observed[goal])),
@@ -234,10 +228,9 @@ class Recorder:
         return self._line(record, belief, again=stage.again)
 
     def _further(
-        self, loop: SensingLoop, seconds: float, places: IntArray | None
+        self, loop: SensingLoop, seconds: float, places: IntArray | None, weights: FloatArray
     ) -> dict[str, dict[str, Any]]:
         """Return the record's fields for each further quantity, keyed by its name."""
-        weights = loop.topology.weights[slice(None) if places is None else places]
         found: dict[str, dict[str, Any]] = {}
         for name, each in loop.quantities.items():
             mixture, scorer = each.belief.mixture(places), self.scorers.get(name)
@@ -250,7 +243,6 @@ class Recorder:
     def _line(self, record: Mapping[str, Any], belief: Belief, *, again: bool) -> str:
         unit = f" {self.unit}" if self.unit else ""
         value, goal = record["value"], record["location"]
-        error = record["rmspe"]
         whose = f" of {record['probe']}" if record.get("probe") else ""
         policy = str((self._config.get("policy") or {}).get("name", ""))
         gap = gap_of(policy, record["lower"], record["upper"])
@@ -265,12 +257,10 @@ class Recorder:
             *([] if gap is None else [f"gap {gap:.3g} nat"]),
             f"planned in {record['plan_seconds']:.2f} s",
         ]
-        if record["promised_error"] is not None:
-            parts.append(f"expected error {record['promised_error']:.4g}{unit}")
-        if error is not None:
-            parts.append(f"actual error {error:.4g}{unit}")
-        if record.get("regret") is not None:
-            parts.append(f"regret {record['regret']:.4g}{unit}")
+        figures = {"promised_error": "expected error", "rmspe": "actual error", "regret": "regret"}
+        for key, text in figures.items():
+            if record.get(key) is not None:
+                parts.append(f"{text} {record[key]:.4g}{unit}")
         return ", ".join(parts)
 
     def summarise(self, mission: Mission, status: str) -> RunSummary:
@@ -304,15 +294,13 @@ class Recorder:
         )
         records = list(self.stages.figures)
         further = {name: (unit, self.scorers.get(name)) for name, unit in self.units.items()}
-        summary = summarise(
-            *(self._config, loop, records, course, self.scorer, 1e-9 * until_ns, further)
-        )
-        self._final_summary = summary
-        return summary
+        more = self.scorer, 1e-9 * until_ns, further
+        self._final_summary = summarise(self._config, loop, records, course, *more)
+        return self._final_summary
 
     @property
     def _newest_explained(self) -> PlacePredictability:
-        """Leave-one-out score in the newest record, which an earlier process may have written."""
+        """Leave-one-out score in the newest record, also of an earlier process."""
         figures = self.stages.figures
         return PlacePredictability.of_record(figures[-1] if figures else {})
 
@@ -362,9 +350,8 @@ class Recorder:
     ) -> str:
         """Write all events, summary, map and report of a mission; return a text on problems.
 
-        `report` writes the report page of a run directory and returns its path; None = no page.
-        `summary` None = compute the summary. Returns "" if there are no problems or no
-        run directory.
+        The text is "" if there are no problems or no run directory. `report` writes the report page
+        of a run directory and returns its path; None = no page. `summary` None = compute it.
         """
         if self.run is None or self._journal is None:
             return ""
@@ -402,11 +389,12 @@ class Recorder:
         """Text with the numbers of unwritten events and records; "" if all are written."""
         if self.run is None:
             return ""
-        gaps = []
         events = self._forgotten + len(self._unwritten)
-        for count, what in ((events, "events"), (self.stages.unwritten, "records")):
-            if count:
-                gaps.append(f"{count} {what} could not be written to {self.run.path}")
+        gaps = [
+            f"{count} {what} could not be written to {self.run.path}"
+            for count, what in ((events, "events"), (self.stages.unwritten, "records"))
+            if count
+        ]
         if self.stages.lost:
             gaps.append(f"the records of {self.stages.lost} stages are lost; the journal has them")
         return "; ".join(gaps)
@@ -527,23 +515,13 @@ class MapFiles:
         """
         if not self._formats or not loop.belief.observed.any():
             return ()
+        field_of = partial(FieldMap.of, loop.topology, title=self._title)
         further = {
-            name: FieldMap.of(
-                *(loop.topology, each.belief),
-                unit=self._units.get(name, ""),
-                quantity=name,
-                title=self._title,
-            )
+            name: field_of(each.belief, unit=self._units.get(name, ""), quantity=name)
             for name, each in loop.quantities.items()
             if each.belief.observed.any()
         }
-        field = FieldMap.of(
-            loop.topology,
-            loop.belief,
-            unit=self._unit,
-            quantity=self._quantity,
-            title=self._title,
-        )
+        field = field_of(loop.belief, unit=self._unit, quantity=self._quantity)
         field = replace(field, further=further)
         names: list[str] = []
         for format in self._formats:

@@ -148,7 +148,7 @@ class MissionRestorer:
             case ReadingUsed():
                 self._reading(event)
             case ReadingGated():
-                self._gated(event)
+                self._intake(event).restore(event)
             case StatusNoted():
                 self._status(event)
             case DecisionAsked():
@@ -172,9 +172,7 @@ class MissionRestorer:
             case ClockStepped():
                 changes.skip(self._mission, event.step_ns)
             case PlaceBlocked():
-                self._mission.blocked.replay(
-                    event.location, event.until_ns, set_aside=event.set_aside
-                )
+                self._mission.blocked.replay(event)
             case SortieChanged():
                 probe = self._probe(event)
                 if event.over:
@@ -266,11 +264,11 @@ class MissionRestorer:
         cost = self._gaps.cost(probe, event.cost, stamp_ns)
         if event.passed and plan is not None:
             stage, cost = probe.stages.pass_by(plan, stamp_ns, metres, probe=probe.name, cost=cost)
-            probe.leave_behind(stage, cost, stamp_ns)
+            probe.queue_passed(stage, cost, stamp_ns)
             return
         probe.pay(cost, stamp_ns, None if event.given_up else plan or probe.stages.home)
         if event.given_up:
-            probe.stages.restore_charges(cost, stamp_ns, metres)
+            probe.stages.add_cost(cost, stamp_ns, metres)
             probe.forget_decision()
             probe.home, probe.resting = False, ""
         elif plan is not None:
@@ -286,7 +284,7 @@ class MissionRestorer:
             probe.at = probe.standing_after(probe.finished)
             self._record(probe.finished)
         else:
-            probe.stages.restore_charges(cost, stamp_ns, metres)
+            probe.stages.add_cost(cost, stamp_ns, metres)
             if probe.stages.home is not None:
                 probe.resting, probe.home = probe.stages.home.reason, True
                 probe.stages.home = None
@@ -295,26 +293,21 @@ class MissionRestorer:
         if not self._mission.claim(stage):
             return
         self._completed.add(stage.number)
-        if stage.number in self._recorded:
-            return
-        loop = self._mission.loop
-        self._recorder.stage(stage, loop)
+        if stage.number not in self._recorded:
+            self._recorder.stage(stage, self._mission.loop)
 
     def _reading(self, event: ReadingUsed) -> None:
-        probe = self._probe(event)
-        self._intake(event).pipeline.replay_reading(event, gap=self._gaps.found)
-        probe.remember([event.reading])
+        probe, intake = self._probe(event), self._intake(event)
+        intake.pipeline.replay_reading(event, gap=self._gaps.found)
+        probe.record_used([event.reading])
         for each in self._mission.probes.values():
             for stage in each.settle_read():
                 self._record(stage)
-        self._gated(event)
+        intake.restore(event)
 
     def _intake(self, event: ReadingUsed | ReadingGated) -> ReadingIntake:
         """Return the intake for the reading's quantity; raise KeyError for an unknown quantity."""
         return self._probe(event).ingestion.of(event.reading.quantity)
-
-    def _gated(self, event: ReadingUsed | ReadingGated) -> None:
-        self._intake(event).restore(event)
 
     def _miss(self, event: VisitMissed) -> None:
         probe, place = self._probe(event), event.location
@@ -326,15 +319,14 @@ class MissionRestorer:
             raise ValueError(msg)
         # The recorded value counts: `mission.retries` may have changed since then.
         self._mission.loop.replay_miss(place, again=event.again)
+        if event.passed or not event.again:
+            probe.sensor.miss(place)
         if event.passed:
             stage = probe.passed.miss(place, again=event.again)
-            probe.sensor.miss(place)
             probe.stages.settle(stage)
             self._record(stage)
-            return
-        probe.sent_ns = event.stamp_ns
-        if not event.again:
-            probe.sensor.miss(place)
+        else:
+            probe.sent_ns = event.stamp_ns
 
     def _unused(self, event: AnswerUnused) -> None:
         """Restore an unused plan: a plan without a waypoint, or an obsolete plan."""
@@ -425,7 +417,7 @@ class JournalGaps:
         """Record a gap in the journal."""
         missing = event.failures
         self.found = True
-        self._readings += min(missing, missing if event.readings is None else event.readings)
+        self._readings += missing if event.readings is None else min(missing, event.readings)
         self._unsettled = set(self._mission.probes)
         logger.error(
             "%d events are not in the journal (%s): the mission continues without them, and used "
@@ -435,13 +427,12 @@ class JournalGaps:
         )
 
     def settle(self, probe: ProbeState, event: DecisionTaken) -> None:
-        """Take over the remaining budget that was recorded with a decision after the gap."""
+        """Set the remaining budget to the value that was recorded with a decision after the gap."""
         mission, loop = self._mission, self._mission.loop
-        stage = event.stage
-        if stage <= mission.decisions.stage:
+        if event.stage <= mission.decisions.stage:
             msg = f"expected stage {mission.decisions.stage + 1} or later"
             raise ValueError(msg)
-        loop.decisions += stage - mission.decisions.stage - 1
+        loop.decisions += event.stage - mission.decisions.stage - 1
         if mission.state != "running":  # the event of the start is lost
             mission.state, mission.reason = "running", ""
         if (left := event.left) is None:
@@ -467,11 +458,11 @@ class JournalGaps:
 
     def finish(self) -> None:
         """Reduce the budget by the readings that may have been lost after the last decision."""
-        loop, readings = self._mission.loop, self._readings
-        if not readings or loop.remaining.readings is None:
+        loop, left = self._mission.loop, self._mission.loop.remaining.readings
+        if not self._readings or left is None:
             return
-        readings = min(readings, loop.remaining.readings)
-        loop.remaining = replace(loop.remaining, readings=loop.remaining.readings - readings)
+        readings = min(self._readings, left)
+        loop.remaining = loop.remaining.minus(readings=readings)
         loop.spent += readings
         logger.error(
             "%d readings are subtracted from the budget, since they may have been used before the "

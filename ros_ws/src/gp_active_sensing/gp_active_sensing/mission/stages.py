@@ -17,7 +17,7 @@ from gp_active_sensing.types import Cost, Plan, Reading
 class StageLog:
     """Log of a probe's decisions, drives and readings; used under the mission's lock.
 
-    The counting of time and distance starts at the first decision and stops during a pause.
+    Time and distance are counted from the first decision on, except during a pause.
     """
 
     def __init__(self) -> None:
@@ -81,10 +81,8 @@ class StageLog:
 
         The caller calls `settle` when the reading has come. For the arguments see `complete`.
         """
-        if cost is None:
-            cost = self.charge(now_ns, metres)
-        else:
-            self.restore_charges(cost, now_ns, metres)
+        cost = self.owed(now_ns, metres) if cost is None else cost
+        self.add_cost(cost, now_ns, metres)
         self.plan = None
         return Stage(self.number, plan, None, self.driven, now_ns, probe=probe), cost
 
@@ -98,15 +96,12 @@ class StageLog:
 
     def charge(self, now_ns: int, metres: float) -> Cost:
         """Add the cost since the last call to the total cost; return the added cost."""
-        then_ns, then_metres = (now_ns, metres) if self._charged is None else self._charged
-        self._charged = now_ns, metres
-        # The odometer may decrease when it corrects metres that were noise.
-        cost = Cost(max(0.0, metres - then_metres), max(0.0, 1e-9 * (now_ns - then_ns)))
-        self.driven = self.driven.plus(cost)
+        cost = self.owed(now_ns, metres)
+        self.add_cost(cost, now_ns, metres)
         return cost
 
-    def restore_charges(self, cost: Cost, now_ns: int, metres: float) -> None:
-        """After a restart, add a journalled cost to the total cost."""
+    def add_cost(self, cost: Cost, now_ns: int, metres: float) -> None:
+        """Add a cost to the total; the next charge begins at this time and odometer value [m]."""
         self._charged = now_ns, metres
         self.driven = self.driven.plus(cost)
 
@@ -119,6 +114,7 @@ class StageLog:
     def owed(self, now_ns: int, metres: float) -> Cost:
         """Return the cost since the last call of `charge`."""
         then_ns, then_metres = (now_ns, metres) if self._charged is None else self._charged
+        # The odometer may decrease when it corrects metres that were noise.
         return Cost(max(0.0, metres - then_metres), max(0.0, 1e-9 * (now_ns - then_ns)))
 
     def skip_drive(self, now_ns: int, metres: float) -> None:

@@ -61,7 +61,7 @@ class MapTopic:
         """Reason for the newest refusal of a map; "" = no map has been refused."""
         self.refused = 0
         self._throttle = Throttle(10.0, time.monotonic)
-        self._feed: MapFeed[bytes] = MapFeed(PERIOD, time.monotonic)
+        self._feed = MapFeed(PERIOD, time.monotonic)
         events = SubscriptionEventCallbacks(incompatible_qos=node.guarded(self._incompatible))
         self._subscription = node.own(
             node.create_subscription(

@@ -186,7 +186,7 @@ def test_success_is_not_an_observation(stage: Stage) -> None:
     drive_to(stage.rig, 2.0, place, None)
     stage.client.handles[0].end(SUCCEEDED)
     assert stage.state == "there"
-    assert stage.rig.mission.plan is not None
+    assert stage.rig.mission.probe.plan is not None
     assert stage.rig.sent == [place]
     stage.rig.reading(2.0)
     stage.rig.step(2.1)

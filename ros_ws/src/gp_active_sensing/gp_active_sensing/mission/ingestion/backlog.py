@@ -42,9 +42,9 @@ class Backlog:
         self._begun_ns = 0
         """Node's time at the first `pass_on` [ns]; messages with earlier stamps were missed."""
         self._kept: deque[Envelope] = deque()
-        self.going_on = wanted
+        self.active = wanted
         """True until all missed messages are released; until then no stage of the probe ends."""
-        self.hands_on = False
+        self.releasing = False
         """True when the queue is sorted and releases messages."""
 
     @property
@@ -60,22 +60,22 @@ class Backlog:
         During the release, a call returns as many messages as it receives, or `most` if it receives
         none.
         """
-        if not self.going_on:
+        if not self.active:
             return messages
         self._kept.extend(messages)
-        if not self.hands_on:
+        if not self.releasing:
             if self._expects_more(messages, clock_ns):
                 return ()
             self._sort()
         piece = [self._kept.popleft() for _ in range(min(len(messages) or most, len(self._kept)))]
-        self.going_on = self.hands_on = bool(self._kept)
+        self.active = self.releasing = bool(self._kept)
         return piece
 
     def release(self) -> Collection[Envelope]:
         """Remove and return all queued messages, sorted by stamp."""
-        if not self.hands_on:
+        if not self.releasing:
             self._sort()
-        self.going_on = self.hands_on = False
+        self.active = self.releasing = False
         taken, self._kept = self._kept, deque()
         return taken
 
@@ -104,7 +104,7 @@ class Backlog:
         now = self._clock()
         found = sorted(self._kept, key=lambda message: message.what.stamp_ns)
         self._kept = deque(message._replace(received=now) for message in found)
-        self.hands_on = True
+        self.releasing = True
 
 
 MOST_KNOWN = 10_000
@@ -112,7 +112,7 @@ MOST_KNOWN = 10_000
 
 
 class DuplicateFilter:
-    """Filter for readings that were used before a restart; it rejects each of them once.
+    """Filter for readings that were used before a restart and are sent again.
 
     Two readings are the same if they have the same stamp and value. For an averaging window, the
     journal has only the first and the last stamp, so that all readings between these stamps match.
@@ -152,23 +152,18 @@ class DuplicateFilter:
             self.add((reading.stamp_ns, reading.value))
 
     def discard(self, stamp_ns: int, value: float) -> bool:
-        """Return whether a reading is stored; if it is stored, remove it."""
-        if not self._single and not self._windows:
-            return False
-        left = self._single.get((stamp_ns, value), 0)
-        if left:
-            if left == 1:
-                del self._single[stamp_ns, value]
-            else:
-                self._single[stamp_ns, value] = left - 1
+        """Return whether a reading is stored or in a stored window; remove a stored reading."""
+        reading = stamp_ns, value
+        if self._single[reading]:
+            self._single[reading] -= 1
+            if not self._single[reading]:
+                del self._single[reading]
             return True
+        if not self._windows:
+            return False
         if self._spans is None:
-            self._spans = _spans(self._windows)
+            first, last = zip(*sorted(self._windows), strict=True)
+            self._spans = list(first), list(itertools.accumulate(last, max))
         begins, until = self._spans
         at = bisect.bisect_right(begins, stamp_ns) - 1
         return at >= 0 and stamp_ns <= until[at]
-
-
-def _spans(windows: Collection[tuple[int, int]]) -> tuple[list[int], list[int]]:
-    begins, ends = zip(*sorted(windows), strict=True) if windows else ((), ())
-    return list(begins), list(itertools.accumulate(ends, max))

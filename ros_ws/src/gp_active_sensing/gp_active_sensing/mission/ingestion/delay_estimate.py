@@ -1,20 +1,20 @@
 r"""Estimate a sensor's delay: the delay with which the readings fit a field best.
 
-If a sensor is slow or stamps its values late, each value is assigned to a position that the probe
-reached after the measurement. On a straight way at constant speed the delay only shifts the field.
-Where the probe turns, stops, changes its speed or returns, readings of one point disagree. For each
-candidate delay :math:`\tau`, the readings get the positions x that the probe had at the time
-:math:`\tau` before their stamps t. A Gaussian process gives the likelihood of the readings z. The
-likelihood is integrated over c, which is the field's mean and scale. It is averaged over pairs
-:math:`\lambda` of a length-scale and a noise variance:
+If a sensor is slow or stamps its values late, each value is assigned to a later position of the
+probe. On a straight way at constant speed the delay only shifts the field. Where the probe turns,
+stops, changes its speed or returns, readings of one point disagree. At a candidate delay
+:math:`\tau`, a reading with the stamp t gets the probe's position x at the time t − :math:`\tau`. A
+Gaussian process gives the likelihood of the readings z. The likelihood is integrated over c, the
+field's mean and scale. It is averaged over pairs :math:`\lambda` of a length-scale and a noise
+variance:
 
 .. math:: p(z | \tau) = \sum_\lambda p(\lambda) \int p(z | x(t - \tau), \lambda, c) p(c)\,dc
 
 Readings are evaluated in blocks, so that the cost stays small and constant. For each block, the
 likelihood of its readings is computed at each candidate delay. Wrong positions cause an error in
 the best delay of a block. A GPS error lasts for many readings, so that this error is visible only
-in the scatter between blocks. The delay t of each block b is therefore modelled as normal about the
-common delay :math:`\tau`, with an unknown standard deviation :math:`s`. The likelihood of
+in the scatter between blocks. In the model, the delay t of a block b is therefore normal about the
+common delay :math:`\tau`. Its standard deviation :math:`s` is unknown. The likelihood of
 :math:`\tau` is averaged over the delays of the blocks and over :math:`s`:
 
 .. math:: p(\tau) \propto \sum_s p(s) \prod_b \int p(z_b | t) N(t; \tau, s^2) dt

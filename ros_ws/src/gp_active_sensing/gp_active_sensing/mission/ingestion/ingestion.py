@@ -34,8 +34,7 @@ class Ingestion(ReadingIntake):
 
     Args:
         clock: monotonic clock that may stand still during a step [s].
-        running: monotonic clock for measuring latencies [s]; it never stands still. None =
-            `clock`.
+        running: monotonic clock for measuring latencies [s]; it never stands still.
     """
 
     def __init__(
@@ -48,14 +47,14 @@ class Ingestion(ReadingIntake):
         reading: ReadingConfig,
         pose: PoseConfig,
         clock: Clock,
-        running: Clock | None = None,
-        journal: Callable[[Event], None] = lambda event: None,
+        running: Clock,
+        journal: Callable[[Event], None],
         name: str = "",
     ) -> None:
         self._shared: dict[str, Any] = {
             "coverage": coverage,
             "pose": pose,
-            "clock": running or clock,
+            "clock": running,
             "journal": journal,
         }
         super().__init__(*(loop, matcher, track), reading=reading, **self._shared)
@@ -85,7 +84,7 @@ class Ingestion(ReadingIntake):
         intake.dwelling = self.dwelling
         self.further[quantity] = intake
         self.measured.add(quantity)
-        self.catch_up.going_on |= reading.catch_up
+        self.catch_up.active |= reading.catch_up
 
     @property
     def intakes(self) -> tuple[ReadingIntake, ...]:
@@ -172,7 +171,7 @@ class Ingestion(ReadingIntake):
 
     def stop_waiting(self) -> list[Reading]:
         """Use or reject all waiting readings; return the accepted readings."""
-        released = self.process(self.catch_up.release()) if self.catch_up.going_on else []
+        released = self.process(self.catch_up.release()) if self.catch_up.active else []
         return released + [reading for intake in self.intakes for reading in intake.finish()]
 
     def restart_clock(self) -> None:
@@ -181,8 +180,8 @@ class Ingestion(ReadingIntake):
             intake.forget_times()
         self.track.clear()
         self.checks.restart()
-        for forgets in (self._headings, self.dwelling):
-            forgets.clear()
+        self._headings.clear()
+        self.dwelling.clear()
         self.odometer.restart()
 
     def accept_gated(self) -> tuple[int, list[Reading]]:
@@ -218,8 +217,8 @@ class Ingestion(ReadingIntake):
                 "wrong, or the clock was set back; the earlier poses are dropped",
                 moment(pose.stamp_ns),
             )  # fmt: skip
-            for forgets in (self._headings, self.dwelling):
-                forgets.clear()
+            self._headings.clear()
+            self.dwelling.clear()
             for intake in self.intakes:
                 intake.restart_poses()
             self.odometer.restart()
@@ -245,7 +244,7 @@ class Ingestion(ReadingIntake):
         pose = self.track.newest
         if self._holds is None or pose is None:
             return
-        stamp_ns = intake.newest_without_pose(now, self._holds)
+        stamp_ns = intake.synchronizer.newest_without(now, self._holds)
         if stamp_ns is None or stamp_ns <= pose.stamp_ns:
             return
         self._process_pose(replace(pose, stamp_ns=stamp_ns), now)

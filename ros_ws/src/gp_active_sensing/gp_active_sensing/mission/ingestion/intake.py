@@ -94,10 +94,10 @@ class ReadingIntake:
         self.expected: Collection[int] = ()
         self.known = DuplicateFilter()
         """Filter for readings that were used before a restart and are sent again."""
-        self._waiting = PoseSynchronizer(track, pose.wait, round(WAITING_SECONDS * fastest))
+        self.synchronizer = PoseSynchronizer(track, pose.wait, round(WAITING_SECONDS * fastest))
         self._ready: list[PendingReading] = []
         """Readings with a known place that are used at the end of the step."""
-        self._seat(reading.mount or (0.0, 0.0))
+        self._set_mount(reading.mount or (0.0, 0.0))
         self.dwelling = SettlingTimer()
         self.lag = DelayMonitor(self._position_at)
 
@@ -109,14 +109,12 @@ class ReadingIntake:
     @delay.setter
     def delay(self, seconds: float) -> None:
         self._delay = seconds
-        self.lag.clear()
-        if self.nearing is not None:
-            self.nearing.restart()
+        self.restart_poses()
 
     @property
     def waiting(self) -> int:
         """Number of readings that wait for a pose."""
-        return len(self._waiting)
+        return len(self.synchronizer)
 
     @property
     def averaging(self) -> int:
@@ -125,7 +123,28 @@ class ReadingIntake:
 
     def process_reading(self, raw: RawReading, received: float) -> None:
         """Process a reading of this intake's quantity."""
-        self._ready += self._process_reading(raw, received)
+        stamp_ns, variance = raw.stamp_ns - round(1e9 * self._delay), raw.noise_variance
+        if self.known.discard(stamp_ns, raw.value):
+            self.rejected["already_used"] += 1
+            return
+        reading = Reading(
+            *(stamp_ns, None, raw.value, variance, raw.source), quantity=self.quantity
+        )
+        pending = PendingReading(reading, received, mount=raw.mount)
+        if raw.mount is not None:
+            self._set_mount(raw.mount)
+        bad_variance = variance is not None and not 0.0 < variance < math.inf
+        if not math.isfinite(raw.value) or bad_variance:
+            self._ready.append(pending)  # the engine rejects the reading with a reason
+            return
+        self.lag.read(stamp_ns, raw.value)
+        if self.synchronizer.has_pose(pending, received):
+            self._ready += self._place(pending)
+            return
+        if (oldest := self.synchronizer.add(pending)) is not None:
+            self._reject("no_pose", oldest.reading, "too many readings wait")
+        if self.nearing is not None:
+            self._ready += self.nearing.release_at_stop(stamp_ns, received)
 
     def drive(self, pose: Pose, match: Match | None, received: float) -> None:
         """Set the probe's place; `match` None = the probe is off the map."""
@@ -141,16 +160,12 @@ class ReadingIntake:
 
     def after_pose(self, received: float) -> None:
         """Find the places of the readings that waited for the newest pose."""
-        self._ready += self._placed(self._waiting.after_pose(received))
+        self._ready += self._placed(self.synchronizer.after_pose(received))
         self._ready += self._release_near(received)
 
     def after_time(self, reached: float) -> None:
         """Find the places of the readings that have waited long enough for a pose."""
-        self._ready += self._placed(self._waiting.after_time(reached))
-
-    def newest_without_pose(self, now: float, seconds: float) -> int | None:
-        """Return the stamp [ns] of the newest reading that lacked a pose for `seconds`, or None."""
-        return self._waiting.newest_without(now, seconds)
+        self._ready += self._placed(self.synchronizer.after_time(reached))
 
     def use(self) -> list[Reading]:
         """Use the readings with a place; return the accepted readings."""
@@ -164,7 +179,7 @@ class ReadingIntake:
 
     def finish(self) -> list[Reading]:
         """Use or reject all waiting readings; return the accepted readings."""
-        ready = self._placed(self._waiting.pop_all())
+        ready = self._placed(self.synchronizer.pop_all())
         if self.nearing is not None:
             ready += self.nearing.pop_all()
         self.visits.clear()
@@ -174,7 +189,7 @@ class ReadingIntake:
     def forget_times(self) -> None:
         """Reject all waiting readings and end all stays, because the clock went back."""
         reason, why = "clock_backwards", "the clock went back"
-        waited = self._waiting.pop_all()
+        waited = self.synchronizer.pop_all()
         if self.nearing is not None:
             waited += self.nearing.pop_all()
         for pending in waited:
@@ -187,7 +202,7 @@ class ReadingIntake:
         self.lag.clear()
 
     def restart_poses(self) -> None:
-        """Forget the probe's position, because the stamps of the poses have jumped."""
+        """Forget the probe's position after a jump of the stamps or a change of the delay."""
         self.lag.clear()
         if self.nearing is not None:
             self.nearing.restart()
@@ -240,29 +255,6 @@ class ReadingIntake:
         expected = {*self.expected, *(() if self.here is None else (self.here.place,))}
         return self.matcher.match(pose.x, pose.y, pose.heading, expected, pose.z)
 
-    def _process_reading(self, raw: RawReading, received: float) -> list[PendingReading]:
-        stamp_ns = raw.stamp_ns - round(1e9 * self._delay)
-        if self.known.discard(stamp_ns, raw.value):
-            self.rejected["already_used"] += 1
-            return []
-        reading = Reading(
-            *(stamp_ns, None, raw.value, raw.noise_variance, raw.source), quantity=self.quantity
-        )
-        pending = PendingReading(reading, received, mount=raw.mount)
-        if raw.mount is not None:
-            self._seat(raw.mount)
-        bad_variance = raw.noise_variance is not None and not (
-            math.isfinite(raw.noise_variance) and raw.noise_variance > 0
-        )
-        if not math.isfinite(raw.value) or bad_variance:
-            return [pending]  # the engine rejects the reading with a reason
-        self.lag.read(stamp_ns, raw.value)
-        if self._waiting.has_pose(pending, received):
-            return self._place(pending)
-        if (oldest := self._waiting.add(pending)) is not None:
-            self._reject("no_pose", oldest.reading, "too many readings wait")
-        return [] if self.nearing is None else self.nearing.release_at_stop(stamp_ns, received)
-
     def _placed(self, waited: Collection[PendingReading]) -> list[PendingReading]:
         return [ready for pending in waited for ready in self._place(pending)]
 
@@ -277,7 +269,9 @@ class ReadingIntake:
         location = None if match is None else match.place
         above = self.matcher.has_heights
         if location is None and above and self.pipeline.open:
-            self._reject("off_map", reading, _off_map(sensor, self.matcher.snap_distance))
+            where = f"({sensor.x:.1f}, {sensor.y:.1f}, {sensor.z:.1f})"
+            why = f"farther than {self.matcher.snap_distance:g} m from every place"
+            self._reject("off_map", reading, f"taken at {where}, {why}")
             return []
         placed = replace(
             reading,
@@ -302,7 +296,7 @@ class ReadingIntake:
             place = place if at is None else at.place
         return self.dwelling.has_settled(place, pose.stamp_ns)
 
-    def _seat(self, mount: tuple[float, ...]) -> None:
+    def _set_mount(self, mount: tuple[float, ...]) -> None:
         """Set the sensor's position on the probe; warn if it may lie in another place's cell."""
         if mount == self.mount:
             return
@@ -331,8 +325,3 @@ class ReadingIntake:
         value = f"{reading.value:g}{f' {self._unit}' if self._unit else ''}"
         of = self.quantity and f" of {self.quantity}"
         self._count(reason, f"reading {value}{of} at {moment(reading.stamp_ns)}: {why}; it")
-
-
-def _off_map(sensor: Pose, snap_distance: float) -> str:
-    where = f"({sensor.x:.1f}, {sensor.y:.1f}, {sensor.z:.1f})"
-    return f"taken at {where}, farther than {snap_distance:g} m from every place"

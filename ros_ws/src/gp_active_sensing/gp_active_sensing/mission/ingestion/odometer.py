@@ -2,9 +2,9 @@ r"""Estimate from noisy poses how many metres a probe has driven.
 
 The sum of the distances between poses is correct only for exact poses. While a probe stands, white
 noise of standard deviation σ adds about 1.8 σ to this sum with each pose. The way is therefore
-measured as a sum of chords. A chord begins at a position that is called the anchor. When noise
-alone does not explain the distance from the anchor to the probe, the chord ends, and the probe's
-position becomes the new anchor:
+measured as a sum of chords. A chord begins at a position that is called the anchor. It ends when
+noise alone does not explain the distance of the probe from the anchor. The probe's position is then
+the new anchor:
 
 - The poses are exact (no estimated noise, no covariance): every pose becomes the anchor, unless the
   measured velocity is 0.

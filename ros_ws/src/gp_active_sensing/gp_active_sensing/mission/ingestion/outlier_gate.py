@@ -1,11 +1,11 @@
 """Set aside very improbable readings until other readings agree with them.
 
 The belief predicts a reading by a mixture of normal distributions, one for each hyperparameter
-candidate. The tail probability of the reading is the probability of a value that is at least as
-extreme on the same side. The reading's deviation is the number of standard deviations at which a
-single normal distribution has the same tail probability. A reading is gated if its deviation is
-above the limit. A wide component enlarges the tail probability in proportion to its weight, so that
-an uncertain belief gates few readings.
+candidate. The tail probability of the reading is the probability of a more extreme value on the
+same side. The reading's deviation is the number of standard deviations at which a single normal
+distribution has the same tail probability. A reading is gated if its deviation is above the limit.
+A wide component enlarges the tail probability in proportion to its weight, so that an uncertain
+belief gates few readings.
 
 Gated readings are stored. They are used when at least `AGREEING` of them agree, are from one place
 and span at least `AGREEING_SECONDS`. An ungated reading of a place ends the place's series of gated
@@ -122,7 +122,7 @@ class OutlierGate:
         return off if off > self.limit else None
 
     def _begin(self, belief: Belief, observed: int) -> None:
-        """Drop the predictions, which an observation or a change of the field made obsolete."""
+        """Drop the predictions of an earlier state of the belief."""
         self._known.clear()
         self._weights, self._noise = belief.weights, belief.noise_variance
         self._until, self._at, self._transform = observed, belief.seconds, belief.transform

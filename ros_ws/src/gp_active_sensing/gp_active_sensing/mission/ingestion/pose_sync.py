@@ -34,8 +34,8 @@ _AGREE, _LASTS = 3, 3.0
 class PoseFilter:
     """Filter for the poses of one probe, in order of arrival.
 
-    A pose far ahead of the node's clock is rejected, since the correct poses that follow would seem
-    too old. A pose after a jump is rejected as `judge` describes.
+    A pose far ahead of the node's clock is rejected, since later correct poses would seem too old.
+    A pose after a jump is rejected as `judge` describes.
 
     Args:
         max_ahead: largest time by which a pose may be ahead of the node's clock [s]; None = no
@@ -57,9 +57,9 @@ class PoseFilter:
         self._speed = 0.0
         """Recent speed [m/s]."""
         self._strange: list[Pose] = []
-        """First and last of the present series of poses at a suspected new position."""
+        """First and last pose of a series of jumped poses that agree; [] = no such series."""
         self._agree = 0
-        """Number of poses in the series `_strange`."""
+        """Number of poses in the series whose first and last poses are in `_strange`."""
         self.jumps = 0
         self.bad_covariances = 0
         """Number of poses that were used without their invalid covariance."""
@@ -111,11 +111,9 @@ class PoseFilter:
         """Compare a pose with the previous pose; if it is a jump, count the jump.
 
         A stream of poses is calm if a probe could drive from each recent pose to the next. In a
-        calm stream, a pose that the probe cannot have reached at its speed is rejected as a jump.
-        If all poses of the next seconds agree with the rejected pose, the jump is a relocation. In
-        other streams, all poses are used.
-
-        `noise` is the standard deviation of a pose [m].
+        calm stream, a pose that the probe cannot have reached is rejected as a jump. If all poses
+        of the next seconds agree with it, the jump is a relocation. In other streams, all poses are
+        used. `noise` is the standard deviation of a pose [m].
         """
         before = self._before
         if before is None or pose.stamp_ns <= before.stamp_ns:
@@ -152,7 +150,7 @@ class PoseFilter:
                 self._strange = []
         if not self._strange:
             self._log_jump(way, seconds, "it is not used, unless all that follow agree with it")
-        self._strange = [*self._strange[:1], pose] if self._strange else [pose]
+        self._strange = [*self._strange[:1], pose]
         self._agree = self._agree + 1 if len(self._strange) > 1 else 1
         if self._agree < _AGREE or pose.stamp_ns - self._strange[0].stamp_ns < 1e9 * _LASTS:
             return "jumped"
@@ -164,7 +162,7 @@ class PoseFilter:
         return "relocated"
 
     def _drives_on(self, before: Pose, pose: Pose, near: float) -> bool:
-        """Return whether `pose` shows that the pose before it was no jump but a real drive."""
+        """Return whether `pose` shows that the first jumped pose was a real drive."""
         if len(self._strange) != 1:
             return False
         first = self._strange[0]

@@ -61,11 +61,11 @@ class NoiseLevel:
 
 
 _SURE = 3.0
-"""Chance explains deviations of a sample variance up to this limit [standard errors]."""
+"""Deviations of a sample variance up to this limit are ignored [standard errors]."""
 
 
 class StayAverage:
-    """Averages over the readings of one stay; readings far from the place's point weigh less.
+    """Averages over the readings of one stay; readings far from the place's point have less weight.
 
     Args:
         reading: first reading.
@@ -195,27 +195,24 @@ class StoredAverage:
         return StayRecord(self.count, mean.value, mean.noise_variance, mean.off)
 
 
-Noise = Callable[[Reading], float | None]
-"""Function that returns a reading's noise variance; 0 = unknown, None = do not average it."""
-
-
 class Stays:
     """Averages of the readings of each stay, for all places.
 
     Args:
-        noise_of_one: returns the noise variance of a reading that states none.
+        noise_of_one: returns the noise variance of a reading that has none; 0 = unknown, None = do
+            not average the reading.
         place_at: returns the point of a place: (x, y), or (x, y, z) on a map with heights [m].
         longest: returns the longest duration of a stay [s]. Longer stays are cut into pieces, since
             in a changing field the weight of a reading must depend on its age.
         place: checks an average and returns it; raises ReadingError if the belief rejects it.
         parts: returns the effective number N of pieces of a cut stay. The pieces share the error
-            that comes from their distance to the place's point. So that this error counts only
-            once, the distance of each piece after the first is multiplied by √N.
+            from their distance to the place's point. The distance of each piece after the first is
+            multiplied by √N, so that this error counts only once.
     """
 
     def __init__(
         self,
-        noise_of_one: Noise,
+        noise_of_one: Callable[[Reading], float | None],
         place_at: Callable[[int], tuple[float, ...]],
         longest: Callable[[], float] = lambda: math.inf,
         place: Callable[[Reading], PlacedReading] = lambda reading: PlacedReading(
@@ -242,9 +239,8 @@ class Stays:
 
         `begins` True = the reading begins a new stay.
         """
-        reading = placed.reading
-        stay = None if begins else self._stay_of(reading)
-        if stay is not None:
+        reading, stay = placed.reading, self._open.get(placed.place)
+        if not begins and stay is not None and self._may_extend(stay, reading):
             after = copy.copy(stay)
             after.add(reading, self._off(reading))
             variance, off = self._noise(after, reading)
@@ -252,7 +248,7 @@ class Stays:
             # The belief rejects absurd averages: the reading begins a separate stay.
             if (mean := self._checked(average)) is not None:
                 return self._extend(stay, after, mean)
-        further = not begins and self._is_cut(reading)
+        further = not begins and self._is_cut(stay, reading)
         return self._begin(reading, self._single(placed, further=further), further=further)
 
     def restore_reading(
@@ -268,9 +264,9 @@ class Stays:
         """
         reading, average = event.reading, self._place(event.average)
         count = 1 if event.stay is None else event.stay.count
+        stay = self._open.get(average.place)
         if count < 2:
-            return self._begin(reading, average, further=not begins and self._is_cut(reading))
-        stay = self._open.get(-1 if reading.location is None else reading.location)
+            return self._begin(reading, average, further=not begins and self._is_cut(stay, reading))
         if gap and (stay is None or not self._may_extend(stay, reading, count - stay.count)):
             return self._begin(reading, average, count)
         if stay is None:
@@ -317,12 +313,6 @@ class Stays:
         stay.stored = now.stamped(first_ns)
         return StoredAverage(now, before.stored, stay.count)
 
-    def _stay_of(self, reading: Reading) -> StayAverage | None:
-        """Return the stay to which a reading belongs; None = the reading begins a stay."""
-        assert reading.location is not None
-        stay = self._open.get(reading.location)
-        return stay if stay is not None and self._may_extend(stay, reading) else None
-
     def _may_extend(self, stay: StayAverage, reading: Reading, readings: int = 1) -> bool:
         stamp_ns = reading.stamp_ns
         apart = max(stay.first_ns - stamp_ns, stamp_ns - stay.last_ns)
@@ -330,9 +320,8 @@ class Stays:
         near = readings > 0 and apart < 1e9 * GAP_SECONDS * readings
         return near and whole < 1e9 * self._longest()
 
-    def _is_cut(self, reading: Reading) -> bool:
-        """Return whether the stay at a reading's place must be cut because it is too long."""
-        stay = self._open.get(-1 if reading.location is None else reading.location)
+    def _is_cut(self, stay: StayAverage | None, reading: Reading) -> bool:
+        """Return whether a stay would become too long with a reading, and must be cut before it."""
         if stay is None or self._may_extend(stay, reading):
             return False
         apart = max(stay.first_ns - reading.stamp_ns, reading.stamp_ns - stay.last_ns)

@@ -8,8 +8,8 @@ readings are rejected and counted as ``partial_visit``.
 A point represents the cell around it. A probe on its way to the point takes its first reading at
 the border of the cell. If this reading ended the stage, the probe would turn before the point, and
 all readings would be half a cell off. The first readings of a place therefore wait until the probe
-is near the point, comes no nearer, or has left the cell (`ClosestPoint`). The distance is
-measured from the probe's position one sensor delay before the newest pose.
+is near the point, comes no nearer, or has left the cell (`ClosestPoint`). For a sensor with a
+delay, the probe's position at this time before the newest pose counts.
 
 A slow sensor must settle at a place before its readings count (`SettlingTimer`). If
 `reading.window` is set, the readings of a place within this time are averaged (`AveragingWindow`).
@@ -53,6 +53,13 @@ class PendingReading:
     taken_back: str = ""
     mount: tuple[float, ...] | None = None
     placed: PlacedReading | None = None
+
+
+def _waited(queued: list[PendingReading], received: float) -> list[PendingReading]:
+    """Return readings that waited for a message received at a time (monotonic seconds)."""
+    for each in queued:
+        each.received = max(each.received, received)
+    return queued
 
 
 @dataclass
@@ -133,13 +140,10 @@ class SegmentCoverage:
         return self._release(visit, received)
 
     def _release(self, visit: _Visit, received: float) -> list[PendingReading]:
-        if visit.high - visit.low < self._needed or not visit.queued:
+        if visit.high - visit.low < self._needed:
             return []
-        ready = visit.queued
-        visit.queued = []
-        for queued in ready:
-            queued.received = max(queued.received, received)
-        return ready
+        ready, visit.queued = visit.queued, []
+        return _waited(ready, received)
 
     def _forget(self, now_ns: int) -> None:
         for place, visit in list(self._visits.items()):
@@ -156,8 +160,6 @@ _PATIENCE = 1.0
 """Waiting readings are used when the probe has not come nearer for this time [s]."""
 _SILENCE = 3.0
 """Time without a pose after which the probe counts as standing [s]."""
-
-
 _LONGEST = 60.0
 """Stamps of readings are ignored if they are more than this time after the newest pose [s]."""
 
@@ -173,7 +175,7 @@ class _Approach:
 
 
 class ClosestPoint:
-    """Queue that holds the readings of a point while the probe comes nearer to the point.
+    """Queue for the readings of a point while the probe comes nearer to the point.
 
     Args:
         spacing: distance between neighbouring places [m].
@@ -208,17 +210,14 @@ class ClosestPoint:
         point [m]. The stamp must not be before the previous stamp.
         """
         self._here = place, distance, stamp_ns
-        return [
-            queued
-            for each in list(self._approaches)
-            for queued in self._release_due(each, received)
-        ]
+        places = list(self._approaches)
+        return [queued for each in places for queued in self._release_due(each, received)]
 
     def release_at_stop(self, stamp_ns: int, received: float) -> list[PendingReading]:
         """Return the waiting readings of the place at which the probe stands.
 
-        The probe counts as standing if `stamp_ns`, the stamp of a reading [ns], is at least 3 s
-        after the newest pose. A stamp more than 60 s after this pose is ignored.
+        The probe counts as standing if a reading's stamp `stamp_ns` is at least 3 s after the
+        newest pose. A stamp more than 60 s after this pose is ignored.
         """
         if self._here is None:
             return []
@@ -260,10 +259,7 @@ class ClosestPoint:
         return []
 
     def _release(self, place: int, received: float) -> list[PendingReading]:
-        ready = self._approaches.pop(place).queued
-        for queued in ready:
-            queued.received = max(queued.received, received)
-        return ready
+        return _waited(self._approaches.pop(place).queued, received)
 
 
 _KEPT = 64
@@ -271,7 +267,7 @@ _KEPT = 64
 
 
 class SettlingTimer:
-    """Record of the times at which the probe was at places.
+    """Record of a probe's visits, to find out whether a slow sensor has settled.
 
     The probe is at a point while it is within `radius`. The probe is at a segment while it drives
     on the segment.

@@ -230,7 +230,7 @@ def test_places_without_readings_in_a_row_pause_the_mission(
     assert mission.state == "paused"
     assert mission.reason in caplog.text
     assert len(rig.loop.set_aside) == 3
-    assert mission.plan is None
+    assert mission.probe.plan is None
 
 
 def test_one_reading_begins_the_count_anew() -> None:

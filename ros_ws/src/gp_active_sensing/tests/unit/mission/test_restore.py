@@ -13,7 +13,13 @@ import pytest
 from gp_active_sensing.errors import RunError
 from gp_active_sensing.mission import changes
 from gp_active_sensing.records.event_lines import to_line
-from gp_active_sensing.records.events import AnswerUnused, BudgetChanged, JournalGap, StateChanged
+from gp_active_sensing.records.events import (
+    AnswerUnused,
+    BudgetChanged,
+    JournalGap,
+    PlaceBlocked,
+    StateChanged,
+)
 from gp_active_sensing.records.run_directory import JOURNAL, RECORDS, RunDirectory
 from tests.cases import for_each
 from tests.journals import change_events, events_of
@@ -313,7 +319,8 @@ def test_a_blocked_place_stays_blocked_until_its_time(tmp_path: Path) -> None:
     drive.step()
     mission = drive.built.mission
     assert mission.loop.blocked == set()
-    mission.blocked.replay(target, drive.now_ns + SECOND, set_aside=True)
+    again = PlaceBlocked(location=target, until_ns=drive.now_ns + SECOND, set_aside=True)
+    mission.blocked.replay(again)
     assert mission.loop.set_aside == {target}, "the second time counts as the second"
 
 

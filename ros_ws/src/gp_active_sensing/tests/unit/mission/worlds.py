@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from gp_active_sensing.belief import BeliefConfig, build_belief
+from gp_active_sensing.engine.config import SortieConfig
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.mission.config import MissionConfig
 from gp_active_sensing.mission.inbox import Inbox, RawReading
@@ -16,7 +17,8 @@ from gp_active_sensing.mission.mission import Mission
 from gp_active_sensing.mission.poses import Pose, PoseTrack
 from gp_active_sensing.mission.probe import ProbeState
 from gp_active_sensing.mission.requests import DecisionRequest, MissionOutput
-from gp_active_sensing.mission.stream_config import PoseConfig, ReadingConfig
+from gp_active_sensing.mission.sorties import Sortie
+from gp_active_sensing.mission.stream_config import BatteryConfig, PoseConfig, ReadingConfig
 from gp_active_sensing.planning import build_policy
 from gp_active_sensing.records.event_lines import to_line
 from gp_active_sensing.records.events import Event
@@ -103,6 +105,7 @@ class Rig:
             reading=ReadingConfig(**({"gate": 0.0, "window": 0.0} | taking)),
             pose=PoseConfig(wait=pose_wait, max_ahead=max_ahead),
             clock=clock,
+            running=clock,
             journal=self._journal,
         )
         self.probe = ProbeState(
@@ -114,6 +117,7 @@ class Rig:
             own_budget=replace(whole, readings=None),
             clock=clock,
             journal=self._journal,
+            sortie=Sortie(SortieConfig(), BatteryConfig()),
             back_to_start=back_to_start,
         )
         self.mission = Mission(

@@ -49,11 +49,11 @@ def test_streams_are_merged_by_their_stamps_when_all_may_have_come() -> None:
     assert catch_up.waiting == 5
     time.now += CATCH_UP_SECONDS
     found = catch_up.pass_on([pose(6)], NOW)
-    assert (len(found), catch_up.going_on) == (1, True), "one for each that comes"
+    assert (len(found), catch_up.active) == (1, True), "one for each that comes"
     found = [*found, *catch_up.pass_on([], NOW)]
     assert [message.what.stamp_ns for message in found] == [1, 2, 3, 4, 5, 6]
     assert {message.received for message in found} == {time.now}, "they wait from now on"
-    assert not catch_up.going_on
+    assert not catch_up.active
     assert list(catch_up.pass_on([pose(2)], NOW)) == [pose(2)]
 
 
@@ -138,7 +138,7 @@ def test_nothing_is_concluded_before_the_last_piece_is_used() -> None:
     for i in range(5):
         rig.seconds += 1.0
         rig.step(11.0 + i)
-    assert not rig.ingestion.catch_up.going_on
+    assert not rig.ingestion.catch_up.active
     assert rig.observed == [rig.topology.names[target]]
     assert not [event for event in rig.events if event["event"] == "miss"]
 
@@ -173,7 +173,7 @@ def test_a_probe_whose_messages_are_kept_is_not_given_up(
     send(8)
     assert team.probe("a").ingestion.catch_up.waiting, "kept for longer than a probe may be silent"
     send(5)
-    assert not team.probe("a").ingestion.catch_up.going_on
+    assert not team.probe("a").ingestion.catch_up.active
     assert {team.probe(name).gone for name in "ab"} == {""}
     assert {name: team.target(name) for name in "ab"} == before
     assert "leaves the mission" not in caplog.text

@@ -289,7 +289,7 @@ def test_what_was_missed() -> None:
             ]
             passed = backlog.pass_on(came, [None, 10 * SECOND][k > 1], 2)
             found.append([[e.what.stamp_ns // SECOND for e in passed], backlog.waiting])
-            found.append([backlog.going_on, backlog.hands_on])
+            found.append([backlog.active, backlog.releasing])
         found.append([e.what.stamp_ns for e in backlog.release()])
     event = to_line(ReadingGated(reading=Reading(1, 0, 2.0), off=4.0))
     check_recorded(RECORD, "missed", [*found, event])
