@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import queue
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from gp_active_sensing.mission import changes
@@ -102,14 +101,11 @@ class Worker:
             self._jobs.put(step.job)
         place = step.leg if step.again is None else step.again
         if place is not None:
-            with self._noting("results"):
-                self._outputs.send_again(step.probe, place)
+            self._output(self._outputs.send_again, step.probe, place)
         if step.hold:
-            with self._noting("results"):
-                self._outputs.publish_position(step.probe)
+            self._output(self._outputs.publish_position, step.probe)
         if step.query:
-            with self._noting("results"):
-                self._outputs.send_query(step.query)
+            self._output(self._outputs.send_query, step.query)
 
     def _run_planner(self) -> None:
         while (job := self._jobs.get()) is not None:
@@ -120,12 +116,10 @@ class Worker:
             elif job.decide:
                 self._decide(job)
             else:
-                with self._noting("results"):
-                    self._outputs.send_results(job)
+                self._output(self._outputs.send_results, job)
                 self._mission.showing = False
                 if job.last:
-                    with self._noting("results"):
-                        self._outputs.mission_ended()
+                    self._output(self._outputs.mission_ended)
 
     def _ask(self, job: DecisionRequest) -> Plan:
         """Compute a decision; raise WorkerStoppedError if the worker is stopped meanwhile."""
@@ -156,28 +150,26 @@ class Worker:
             self._mission.inbox.wake()
             return  # the next job includes the finished stage
         if plan.path:
-            with self._noting("results"):
-                self._outputs.send_waypoint(job.probe, plan)
+            self._output(self._outputs.send_waypoint, job.probe, plan)
         self._mission.inbox.wake()  # process waiting messages and decide for the next probe
-        with self._noting("results"):
-            self._outputs.send_results(job)
+        self._output(self._outputs.send_results, job)
         if self._mission.last_job == job.number:
-            with self._noting("results"):
-                self._outputs.mission_ended()
+            self._output(self._outputs.mission_ended)
 
     def _query(self, job: ExpertRequest) -> None:
         places: tuple[int, ...] = ()
-        with self._noting("planner"):  # without places, the decision does not wait for an answer
+        try:
             places = job.ask()
+        except Exception:  # without places, the decision does not wait for an answer
+            self._note("planner")
         self._mission.queried(job, places)
 
-    @contextlib.contextmanager
-    def _noting(self, where: str) -> Iterator[None]:
-        """Log and count an error of the code in the ``with`` block, and continue after it."""
+    def _output(self, send: Callable[..., object], *args: object) -> None:
+        """Call a method of the outputs; log and count its errors."""
         try:
-            yield
+            send(*args)
         except Exception:
-            self._note(where)
+            self._note("results")
 
     def _note(self, where: str) -> None:
         self.errors[where] += 1
