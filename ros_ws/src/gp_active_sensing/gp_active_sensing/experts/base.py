@@ -16,8 +16,6 @@ SOURCE = "expert"
 Field: TypeAlias = Callable[[IntArray, float], FloatArray]
 """Function of places (k,) and a time [s] that returns values (k,)."""
 KINDS = ("none", "stations", "model", "probe")
-_HUGE = 1e12
-"""Largest allowed standard deviation of the noise of answers [field unit]."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +65,7 @@ class ExpertConfig(AnswersConfig):
         "deviation",
         unit="field unit",
         above=0.0,
-        high=_HUGE,
+        high=1e12,
     )
     delay: float = param(
         0.0,

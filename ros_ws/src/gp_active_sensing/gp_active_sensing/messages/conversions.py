@@ -236,8 +236,6 @@ def position_variance(xx: float, xy: float, yy: float) -> float:
 
 _MOST_VARIANCE = 1e12
 """Largest valid variance [m²], for a standard deviation of a million metres."""
-_COVARIANCE_UNKNOWN = 0
-"""``NavSatFix.COVARIANCE_TYPE_UNKNOWN``."""
 
 
 def pose_reader(
@@ -280,7 +278,7 @@ def pose_reader(
                 if zero_altitude is not None:
                     z = float(message.altitude) - zero_altitude
             variance = z_variance = 0.0
-            if covariance and message.position_covariance_type != _COVARIANCE_UNKNOWN:
+            if covariance and message.position_covariance_type != 0:  # COVARIANCE_TYPE_UNKNOWN
                 xx, xy, yy, zz = (float(message.position_covariance[i]) for i in (0, 1, 4, 8))
                 variance = position_variance(xx, xy, yy)
                 z_variance = height_variance(zz, xx) if heights else 0.0

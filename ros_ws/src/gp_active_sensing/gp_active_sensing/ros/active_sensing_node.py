@@ -70,7 +70,8 @@ class ActiveSensingNode(GuardedNode):
         self._parts: MissionComponents | None = None
         self._worker: Worker | None = None
         self._note: tuple[str, int] | None = None
-        self._results: Publishers | None = None
+        self.results: Publishers | None = None
+        """Publishers of the mission's results; None while the node is not configured."""
         self._fleet: FleetServices | None = None
         self._journal: JournalTopic | None = None
         self._map: MapTopic | None = None
@@ -90,11 +91,6 @@ class ActiveSensingNode(GuardedNode):
         Hold ``mission.lock`` while you read several values that must be consistent.
         """
         return None if self._parts is None else self._parts.mission
-
-    @property
-    def results(self) -> Publishers | None:
-        """Publishers of the mission's results; None while the node is not configured."""
-        return self._results
 
     @property
     def is_active(self) -> bool:
@@ -134,8 +130,8 @@ class ActiveSensingNode(GuardedNode):
             if self._fleet is not None and any(p.name == "probes" for p in parameters):
                 self._fleet.change(self._config.probes)
             live.adjust(self._parts, before, self._config)
-        if self._results is not None:
-            self._results.waypoints.set_config(self._config.waypoint)
+        if self.results is not None:
+            self.results.waypoints.set_config(self._config.waypoint)
 
     def configure(self) -> None:
         """Build the mission from the parameters; report all problems in one message.
@@ -172,8 +168,8 @@ class ActiveSensingNode(GuardedNode):
             self.activate()
 
     def _map_changed(self) -> None:
-        if self._results is not None:
-            self._results.send_map()
+        if self.results is not None:
+            self.results.send_map()
 
     def _build(self, config: ActiveSensingConfig, first: FirstMap | None) -> None:
         self._parts = parts = build_parts(
@@ -187,12 +183,12 @@ class ActiveSensingNode(GuardedNode):
             note_run(*self._note, None if run is None else run.path)
         except RunError as error:
             self.get_logger().warning(f"the live page needs its parameter run_dir: {error}")
-        self._results = Publishers(self, parts, config)
-        inputs = Subscriptions(self, config, parts, self._results.health)
-        self._commands = Services(self, parts, self._results)
+        self.results = Publishers(self, parts, config)
+        inputs = Subscriptions(self, config, parts, self.results.health)
+        self._commands = Services(self, parts, self.results)
         complete = dataclasses.replace(config, belief=parts.belief, map=parts.map)
         self._journal = JournalTopic(self, complete, self._scenario, parts)
-        self._fleet = FleetServices(self, parts, inputs, self._results, config)
+        self._fleet = FleetServices(self, parts, inputs, self.results, config)
         self.parameters.checks["probes"] = self._fleet.refusal
         if self._map is not None:
             self._map.follow(parts.mission)
@@ -219,12 +215,12 @@ class ActiveSensingNode(GuardedNode):
 
     def activate(self) -> None:
         """Start the threads, then start or resume the mission."""
-        if self._parts is None or self._results is None:
+        if self._parts is None or self.results is None:
             return
         mission = self._parts.mission
-        self._worker = Worker(mission, self._results, self.now_ns, self._is_simulated)
-        self._results.health.worker_errors = self._worker.errors
-        self._results.send_map()
+        self._worker = Worker(mission, self.results, self.now_ns, self._is_simulated)
+        self.results.health.worker_errors = self._worker.errors
+        self.results.send_map()
         self._worker.start()
         self._commands.worker = self._worker
         if mission.config.begin and mission.state == "idle":
@@ -240,10 +236,10 @@ class ActiveSensingNode(GuardedNode):
     def deactivate(self) -> None:
         """Stop the threads and the probes; keep the mission."""
         self._stop_work()
-        if self._parts is not None and self._results is not None:
+        if self._parts is not None and self.results is not None:
             for name, probe in self._parts.mission.probes.items():
                 if probe.target is not None and self._parts.mission.reason == DEACTIVATED:
-                    self._results.publish_position(name)
+                    self.results.publish_position(name)
 
     def _stop_work(self) -> None:
         if self._worker is None or self._parts is None:
@@ -263,8 +259,8 @@ class ActiveSensingNode(GuardedNode):
         if self._map is not None:
             self._map.close()
             self._map = None
-        parts, results = self._parts, self._results
-        self._parts = self._results = self._fleet = None
+        parts, results = self._parts, self.results
+        self._parts = self.results = self._fleet = None
         if parts is not None and results is not None:
             results.waypoints.close()
             results.interrupted()

@@ -31,7 +31,7 @@ from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.util.yaml_files import parse_yaml
 
 READ_ONLY = frozenset({"scenario", "policy.name", "policy.command", "autostart"})
-"""Parameters that are read at the start only; they select other parameters or programs."""
+"""Parameters that can be set only at the start; they select other parameters or programs."""
 
 _NULLS = ("null", "~")
 """YAML words for None that rcl reads as text."""

@@ -112,24 +112,35 @@ class RosEnvironment:
         return f"{source} (the pip wheels exist for Linux on x86_64 only)"
 
 
+def is_importable(name: str) -> bool:
+    """Return whether a module can be imported, without importing it."""
+    try:
+        return importlib.util.find_spec(name) is not None
+    except (ImportError, ValueError):
+        return False
+
+
+def _wheel_version() -> str | None:
+    try:
+        return importlib.metadata.version("ros-rclpy")
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
 def inspect_ros(
-    environ: Mapping[str, str] | None = None,
+    environ: Mapping[str, str] = os.environ,
     *,
-    can_import: Callable[[str], bool] | None = None,
-    wheel_version: Callable[[], str | None] | None = None,
+    can_import: Callable[[str], bool] = is_importable,
+    wheel_version: Callable[[], str | None] = _wheel_version,
     system: tuple[str, str] | None = None,
 ) -> RosEnvironment:
-    """Find ROS 2 installations without importing them.
+    """Find ROS 2 installations without importing them; the defaults are those of this process.
 
-    An argument that is None is taken from this process. `system` is the pair of operating system
-    and processor type, such as ("Linux", "x86_64").
+    `system` is the pair of operating system and processor type, such as ("Linux", "x86_64").
     """
-    environ = os.environ if environ is None else environ
-    can_import = is_importable if can_import is None else can_import
-    wheels = (_wheel_version if wheel_version is None else wheel_version)()
     system = (platform.system(), platform.machine()) if system is None else system
     return RosEnvironment(
-        wheels=wheels,
+        wheels=wheel_version(),
         sourced=_sourced(environ),
         missing=tuple(name for name in REQUIRED if not can_import(name)),
         wheels_exist=system == ("Linux", "x86_64"),
@@ -170,21 +181,6 @@ def require_ros_in(module: str) -> None:
             raise
         sys.stderr.write(f"error: {error}\n")
         raise SystemExit(REFUSED) from None
-
-
-def is_importable(name: str) -> bool:
-    """Return whether a module can be imported, without importing it."""
-    try:
-        return importlib.util.find_spec(name) is not None
-    except (ImportError, ValueError):
-        return False
-
-
-def _wheel_version() -> str | None:
-    try:
-        return importlib.metadata.version("ros-rclpy")
-    except importlib.metadata.PackageNotFoundError:
-        return None
 
 
 def _sourced(environ: Mapping[str, str]) -> tuple[str, ...]:

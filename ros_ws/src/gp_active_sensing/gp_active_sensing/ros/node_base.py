@@ -44,11 +44,6 @@ F = TypeVar("F", bound=Callable[..., Any])
 RCLError = rclpy_implementation.RCLError
 
 
-def steady_clock() -> Clock:
-    """Return a steady clock, which periodic tasks in real time need."""
-    return Clock(clock_type=ClockType.STEADY_TIME)
-
-
 class GuardedNode(LifecycleNode):  # type: ignore[misc,unused-ignore]
     """Lifecycle node that continues after errors and reports them.
 
@@ -260,7 +255,8 @@ class GuardedNode(LifecycleNode):  # type: ignore[misc,unused-ignore]
     def create_timer(self, period: float, callback: Any, *args: Any, **options: Any) -> Any:
         """Create a timer with a guarded callback; its default clock is steady."""
         guarded = self.guarded(callback) if callback is not None else None
-        return super().create_timer(period, guarded, *args, **{"clock": steady_clock(), **options})
+        steady = Clock(clock_type=ClockType.STEADY_TIME)
+        return super().create_timer(period, guarded, *args, **{"clock": steady, **options})
 
     def create_service(
         self, srv_type: Any, name: str, callback: Any, *args: Any, **options: Any

@@ -107,8 +107,7 @@ def _wrong_in(root: yaml.Node) -> Iterator[Problem]:
         if not isinstance(section, yaml.MappingNode):
             yield _line(section), f"{_PARAMETERS}: expected parameters below it, found none"
         for key, value in _leaves(section):
-            text = _problem(key, value)
-            if text:
+            if text := _problem(key, value):
                 yield _line(value), text
 
 

@@ -58,14 +58,6 @@ def latched(depth: int = 1) -> QoSProfile:
     return reliable(depth, latched=True)
 
 
-def policy_name(kind: int) -> str:
-    """Return the name of the QoS policy that an incompatible-QoS event reports."""
-    try:
-        return str(QoSPolicyKind(kind).name)
-    except ValueError:
-        return f"policy {kind}"
-
-
 def words(profile: QoSProfile) -> str:
     """Describe the reliability and the durability of a profile in words."""
     names = profile.reliability.name, profile.durability.name
@@ -75,7 +67,7 @@ def words(profile: QoSProfile) -> str:
 def advice(policy: str, *, publishing: bool) -> str:
     """Return advice on how to make publisher and subscriber agree on a QoS policy.
 
-    `policy` is a result of `policy_name`. `publishing` True = this node publishes the topic.
+    `policy` is the name of the policy. `publishing` True = this node publishes the topic.
     """
     if policy == "RELIABILITY":
         return (
@@ -93,7 +85,10 @@ def advice(policy: str, *, publishing: bool) -> str:
 
 def incompatible(topic: str, event: Any, *, publishing: bool) -> tuple[str, str]:
     """Return the policy that an incompatible-QoS event reports, and the text of a warning."""
-    policy = policy_name(int(event.last_policy_kind))
+    try:
+        policy = str(QoSPolicyKind(int(event.last_policy_kind)).name)
+    except ValueError:
+        policy = f"policy {event.last_policy_kind}"
     side = "subscriber" if publishing else "publisher"
     text = (
         f"a {side} of topic {topic} has an incompatible quality of service and is not connected: "
@@ -142,8 +137,7 @@ class MessageGate:
             self._refuse("too_large", f"has {len(data)} bytes, more than {self._size}")
             return
         if not self._rate.allows():
-            most = f"{self._most:g} a second"
-            why = f"comes faster than {most}, so not every one is used; this one"
+            why = f"comes faster than {self._most:g} a second, so not every one is used; this one"
             self._refuse("too_fast", why)
             return
         try:

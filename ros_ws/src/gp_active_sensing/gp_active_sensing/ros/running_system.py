@@ -64,7 +64,7 @@ class RunningSystem:
                 found, quiet = now, time.monotonic() + QUIET_SECONDS
             moment = time.monotonic()
             complete = set(wanted) <= set(found) if wanted else moment > quiet
-            if complete or moment > max(end, quiet if found and not wanted else end):
+            if complete or (moment > end and (wanted or not found)):
                 return found
             self._spin()
 

@@ -15,7 +15,7 @@ from std_msgs.msg import Float64
 from std_srvs.srv import SetBool, Trigger
 
 from gp_active_sensing.errors import ConfigError
-from gp_active_sensing.ros.node_base import GuardedNode, steady_clock
+from gp_active_sensing.ros.node_base import GuardedNode
 from tests.cases import case
 from tests.ros.conftest import Ros, wait_until
 from tests.waiting import LIMIT
@@ -160,7 +160,7 @@ def test_a_timer_that_fails_goes_on(ros: Ros, weak: Weak) -> None:
         msg = "broken"
         raise ValueError(msg)
 
-    weak.create_timer(0.01, fail, clock=steady_clock())
+    weak.create_timer(0.01, fail)
     wait_until(lambda: weak.callback_errors["fail"] >= 3, "three failures")
     assert not ros.failures
 
