@@ -117,7 +117,7 @@ class QueriesExpert(Protocol):
         state: PolicyState,
         places: Collection[int] | None = None,
     ) -> Sequence[int]:
-        """Return those of `places` about which the expert is asked.
+        """Return the places about which the expert is asked: some of `places`.
 
         If `places` is None, the policy may ask about any visited place.
         """

@@ -127,13 +127,7 @@ def sample_kdpp(
 
     The function first draws k eigenvectors with probability proportional to the product of their
     eigenvalues. Then k items are drawn by the chain rule of the projection onto the eigenvectors.
-    The time is O(m³ + m k²).
-
-    Args:
-        entries: entries of the kernel L over m items.
-        diagonal: (m,) diagonal of L.
-        k: number of items, 0 … m.
-        rng: source of randomness.
+    The time is O(m³ + m k²). `rng` is the source of randomness; see `greedy_kdpp` for the others.
 
     Returns:
         (k,) items, sorted.
@@ -221,14 +215,7 @@ def sample_kdpp_mcmc(
     The function runs the bases-exchange walk from the greedy maximum for `mixing_steps` steps,
     about 10 k. In each step a random item x leaves the set S, and an item y outside of S - x
     enters with ``Pr(y) ∝ det L_{S - x + y}``. A step forms at most one column of the kernel, and
-    its time is O(m k).
-    [Anari2016; Cryan2021]
-
-    Args:
-        entries: entries of the kernel L over m items.
-        diagonal: (m,) diagonal of L.
-        k: number of items, 0 … m.
-        rng: source of randomness.
+    its time is O(m k). The arguments are those of `sample_kdpp`. [Anari2016; Cryan2021]
 
     Returns:
         (k,) items, sorted.

@@ -47,7 +47,7 @@ class TargetError(NamedTuple):
 
 @dataclass(frozen=True)
 class Sorties:
-    """Budgets of a mission in which the probe changes its battery at the end place.
+    """Budgets of a mission in sorties. After each sortie, the end place gives a fresh battery.
 
     Args:
         whole: remaining budget of the whole mission, including the end place.

@@ -174,9 +174,7 @@ def _largest_entropy(
 
 
 def _integrated(leaves: LastVisits, b: FloatArray, known: Bracket, which: IntArray) -> FloatArray:
-    part = Bracket(
-        known.centred[:, which], known.total[which], known.lower[which], known.upper[which]
-    )
+    part = Bracket(known.centred[:, which], *(bound[which] for bound in known[1:]))
     leaf = which // (len(known.total) // len(leaves.owner))
     return entropy_between(b[:, which], leaves.variance[:, leaf], part)
 

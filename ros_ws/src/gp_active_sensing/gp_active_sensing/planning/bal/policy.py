@@ -195,11 +195,11 @@ class Bal:
                 sequence, mean, weights = self._first(request, kept, problem, options)
                 tree = Tree(self._values(key, sequence, mean, weights), sequence, mean, weights)
                 SEARCHES[self.search](tree, self.alpha, room)
-                if tree.root is None:  # no gap from the start; the candidates still need values
+                if not tree.expanded:  # no gap from the start; the candidates still need values
                     tree.expand_root()
         except Deadline:
             pass  # the root keeps its present bounds
-        if tree is None or tree.root is None or not tree.root.q_lower.size:
+        if tree is None or not tree.root.q_lower.size:
             return _myopic(belief, options, pending, clock() - started), state
         offset = reported_offset(noise, tree.sequence.k)
         return _answer(tree, options, self.alpha, offset, clock() - started), state
@@ -266,7 +266,6 @@ class Bal:
 
 
 def _answer(tree: Tree, options: Candidates, alpha: float, offset: float, seconds: float) -> Plan:
-    assert tree.root is not None, "only an expanded root has values of its candidates"
     q_lower, q_upper = tree.root.q_lower[0], tree.root.q_upper[0]
     # Ties go to the largest upper bound, then to the first candidate.
     largest = np.where(ties(q_lower, floor=NAT), q_upper, -np.inf)

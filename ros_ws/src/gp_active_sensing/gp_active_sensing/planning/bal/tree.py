@@ -30,6 +30,7 @@ class Tree:
     """Search tree with its expanded states, and bounds on the value of its root.
 
     The root has the means `mean` (L, m), and the `weights` (L,) of the hyperparameter candidates.
+    Before `expand_root`, it has no values of its candidate places.
     """
 
     def __init__(
@@ -39,19 +40,21 @@ class Tree:
         self.sequence = sequence
         self.expanded = 0
         self._nbytes = 0
-        self.root: StateBlock | None = None
-        self._mean, self._weights = mean, weights
-        self._lower, self._upper = values.root_bounds(sequence, weights)
+        lower, upper = (np.array([bound]) for bound in values.root_bounds(sequence, weights))
+        zero, one = np.zeros(1, dtype=np.int64), np.ones(1)
+        self.root = StateBlock(
+            sequence, None, 0, zero, zero, one, mean[None], weights[None], lower, upper
+        )
 
     @property
     def lower(self) -> float:
         """Lower bound on the root's value [nat]."""
-        return self._lower if self.root is None else float(self.root.lower[0])
+        return float(self.root.lower[0])
 
     @property
     def upper(self) -> float:
         """Upper bound on the root's value [nat]."""
-        return self._upper if self.root is None else float(self.root.upper[0])
+        return float(self.root.upper[0])
 
     @property
     def nbytes(self) -> int:
@@ -65,19 +68,6 @@ class Tree:
 
     def expand_root(self) -> StateBlock:
         """Expand the root, and return its block."""
-        zero = np.zeros(1, dtype=np.int64)
-        self.root = StateBlock(
-            self.sequence,
-            None,
-            0,
-            zero,
-            zero,
-            np.ones(1),
-            self._mean[None],
-            self._weights[None],
-            np.array([self._lower]),
-            np.array([self._upper]),
-        )
         self._fill(self.root)
         return self.root
 

@@ -184,10 +184,7 @@ def est_n(mean: FloatArray, std: FloatArray, best: float | None) -> float:
     interval is halved until a fine and a coarse Clenshaw-Curtis rule agree. [Wang2016, Sec. 3;
     Kathuria2016]
 
-    Args:
-        mean: (n,) means μ of all places.
-        std: (n,) standard deviations σ of all places; 0 where the field is certain.
-        best: incumbent m₀; None = the largest mean.
+    The arguments are those of `est_a`. σ is 0 where the field is certain.
     """
     start = float(mean.max()) if best is None else best
     certain = std <= 0.0

@@ -190,7 +190,7 @@ class _BatchQuestion:
         # The batch began before its pending members were chosen.
         first = max(stage_of(state) - len(pending), 1)
         self.stage = self.round if policy.in_rounds else first
-        """Stage t of β_t at the beginning of the batch."""
+        """Index t of β_t for the first member of the batch."""
         self.locations: IntArray = np.empty(0, dtype=np.int64)
         self.values: FloatArray = np.empty(0)
 

@@ -90,10 +90,10 @@ def next_pass(
     """Return the next pass over the map; its budget is a part of the driver's budget.
 
     A tour visits one place in each part without a reading (see `not_seen`), and the first places of
-    a greedy design. The budget of the pass is the cost of the shortest tour whose forecast errors
-    meet the targets (see `AimForecast`). Doubling and bisection find this tour. The tour has at
-    most as many places as have already been observed. If no affordable tour meets the targets, the
-    pass gets the whole budget.
+    a greedy design. It has at most as many places as have been observed, or as there are parts. The
+    budget of the pass is the cost of the shortest tour whose forecast errors meet the targets (see
+    `AimForecast`). Doubling and bisection find this tour. If no tour meets the targets, the budget
+    is the cost of the longest tour, or the whole budget if the longest tour is unaffordable.
 
     With fewer than `FEWEST` observed places, or while the variances of a field are unknown, there
     is no forecast. The tour then visits only the parts without a reading, or `FEWEST` places if
@@ -156,7 +156,7 @@ def next_pass(
 
 
 class _Forecast:
-    """Forecast of whether the map of a quantity is good enough after a route; see `AimForecast`."""
+    """Forecast of the map error of a quantity after a route; see `AimForecast`."""
 
     def __init__(self, driver: RouteDriver, sought: TargetError, candidates: int) -> None:
         number, belief, aim = sought
@@ -166,7 +166,7 @@ class _Forecast:
         self._sampled = bool(driver.field.parts) and driver.field.parts[number].sampled
 
     def met(self, route: FeasibleRoute | None) -> bool:
-        """Return whether the map is good enough after a route; None = after no further route."""
+        """Return whether the error meets the target after a route; None = without a route."""
         field, driver = self._field, self._driver
         if route is None:
             return self._found.met(np.ones(len(field.weights)))
@@ -245,7 +245,7 @@ class Ask:
 
 @dataclass(frozen=True)
 class PlannedRoute:
-    """Planned route.
+    """Result of `RoutePolicy.build_route`.
 
     Args:
         places: places in the order of the visits.

@@ -115,7 +115,7 @@ class Ground:
         """Return one array for each row: the indices in `places` of the row's places, in order."""
         key = replace(rows, corner=0)
         if key not in self._lines:
-            self._lines[key] = _lines(self, rows, self._along(rows.direction))
+            self._lines[key] = _lines(self.pitch, rows, *self._along(rows.direction))
         return self._lines[key]
 
     def places_of(self, rows: Rows) -> IntArray:
@@ -222,16 +222,15 @@ def _near(apart: float, alongs: Sequence[float]) -> list[float]:
 
 
 def _lines(
-    ground: Ground, rows: Rows, seen: tuple[FloatArray, FloatArray, IntArray]
+    pitch: float, rows: Rows, u: FloatArray, v: FloatArray, order: IntArray
 ) -> list[IntArray]:
-    u, v, order = seen
     if not len(u):
         return []
-    half, across = 0.5 * ground.pitch, v[order]
-    spacing = max(rows.spacing, ground.pitch)
+    half, across = 0.5 * pitch, v[order]
+    spacing = max(rows.spacing, pitch)
     found: list[IntArray] = []
     for line in _even(float(v.min()), float(v.max()), spacing, rows.inset):
-        wide = (0.5 * spacing if rows.along > 0.0 else half) + 1e-3 * ground.pitch
+        wide = (0.5 * spacing if rows.along > 0.0 else half) + 1e-3 * pitch
         low, high = np.searchsorted(across, [line - wide, line + wide])
         near = np.sort(order[low:high])
         off = v[near] - line

@@ -299,27 +299,23 @@ class _Steps:
 
     def __init__(self, request: PlanRequest, reach: ReachableGoals | None) -> None:
         reach = reachable_goals(request) if reach is None else reach
-        topology = self.topology = request.topology
-        self.at = request.at
-        self.remaining = request.remaining
-        self.pending = frozenset(request.under_way)
-        self.unavailable = request.unavailable
+        self.request, self.topology = request, request.topology
         self.ways = reach.ways
         self.unread = unread_of(request)
         self.known = request.belief.observed.copy()
         self.known[list(request.pending)] = True
-        self.affordable = np.zeros(topology.n, dtype=np.bool_)
+        self.affordable = np.zeros(self.topology.n, dtype=np.bool_)
         self.affordable[reach.locations] = True
         self.affordable &= self.unread
-        self.constraint = BudgetConstraint(topology, request.remaining)
+        self.constraint = BudgetConstraint(self.topology, request.remaining)
 
     def toward(self, goal: int, along: Collection[int] = ()) -> _Step | None:
         """Return the drive to the next waypoint toward a goal; None = it exceeds the budget."""
         if not self.affordable[goal]:
             return None
-        at = self.at
+        at, readings = self.request.at, self.request.remaining.readings
         if at is not None and at != goal and self.affordable[at] and self.ways.metres[at] == 0.0:
-            if self.remaining.readings is None or at in along:
+            if readings is None or at in along:
                 goal = at  # a reading at this place needs no drive
         way = self.ways.route(goal)
         if way is None:
@@ -338,18 +334,13 @@ class _Steps:
 
         The rest of the route ends at the first pending place.
         """
-        unread = self.unread.copy()
+        unread, remaining = self.unread.copy(), self.request.remaining
         unread[list(step.route.path)] = False
-        goals = (*route[number:], *route[:number])
-        return read_along(
-            takewhile(lambda goal: goal not in self.pending, goals),
-            step.route.path[-1],
-            unread,
-            self.remaining.minus(readings=step.reads, cost=step.route.cost),
-            distances_of(self.topology, unit_of(self.remaining)),
-            self.constraint,
-            MOST_SHOWN,
-        )
+        pending = frozenset(self.request.under_way)
+        goals = takewhile(lambda goal: goal not in pending, (*route[number:], *route[:number]))
+        left = remaining.minus(readings=step.reads, cost=step.route.cost)
+        distances, here = distances_of(self.topology, unit_of(remaining)), step.route.path[-1]
+        return read_along(goals, here, unread, left, distances, self.constraint, MOST_SHOWN)
 
     def _first_stop(self, path: Sequence[int]) -> int:
         if self.topology.free:
@@ -361,7 +352,8 @@ class _Steps:
     def _allowed_route(self, goal: int) -> _Step | None:
         """Return the drive through observed places to a goal; None = it exceeds the budget."""
         try:
-            route = self.topology.route(self.at, goal, self.known, self.unavailable)
+            at, unavailable = self.request.at, self.request.unavailable
+            route = self.topology.route(at, goal, self.known, unavailable)
         except PlanningError:
             return None
         return self._allowed(route)

@@ -349,9 +349,9 @@ def in_short_order(driver: RouteDriver, places: Sequence[int]) -> FeasibleRoute:
 def design_routes(
     driver: RouteDriver, most: int, more: Callable[[], bool], first: int | None = None
 ) -> list[FeasibleRoute]:
-    """Return routes through the places of a greedy design.
+    """Return routes through the places of a greedy design; [] = no place reduces the map error.
 
-    The first route has `first` places. A route with more places follows if `more` returns True.
+    The first evaluated route has `first` places. Others are evaluated while `more` returns True.
     """
     field = driver.field
     most = driver.most_stops(most)
