@@ -305,7 +305,6 @@ class External:
         Raises:
             PlanningError: there is no such program.
         """
-        del belief, topology
         if shutil.which(self.command[0]) is None:
             msg = (
                 f"policy external: there is no program {self.command[0]!r} that may be run; "

@@ -76,7 +76,7 @@ def densest_rows(
     if not len(ground.places):
         return None
     layer = _Layer(ground, at, remaining, unread, limit, spent)
-    best: tuple[tuple[float, float], PlannedRows] | None = None
+    ranked: list[tuple[tuple[float, float], PlannedRows]] = []
     fewest: PlannedRows | None = None
     for family in ground.evenly(
         spacing=spacing, inset=inset, direction=direction, sparse=layer.sparse
@@ -93,11 +93,10 @@ def densest_rows(
                 cost = laid.trip.cost
                 length = cost.metres if layer.by == "metres" else cost.seconds
                 away = ground.mean_distance([*laid.places, *known])
-                rank = (round(away, 6), round(length + layer.home(laid), 6))
-                if best is None or rank < best[0]:
-                    best = (rank, laid)
-    if best is not None:
-        return Found(best[1], True, layer.expanded, layer.stopped)
+                ranked.append(((round(away, 6), round(length + layer.home(laid), 6)), laid))
+    if ranked:
+        best = min(ranked, key=lambda one: one[0])[1]
+        return Found(best, True, layer.expanded, layer.stopped)
     assert fewest is not None, "a map with places has room for a row"
     return Found(fewest, layer.fits(fewest), layer.expanded, layer.stopped)
 

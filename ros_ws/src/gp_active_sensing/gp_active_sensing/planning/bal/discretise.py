@@ -49,11 +49,6 @@ class Successors(NamedTuple):
     weights: FloatArray
     reward: FloatArray
 
-    @property
-    def nbytes(self) -> int:
-        """Memory of all arrays [bytes]."""
-        return sum(array.nbytes for array in self)
-
 
 def by_cells(
     weights: FloatArray,

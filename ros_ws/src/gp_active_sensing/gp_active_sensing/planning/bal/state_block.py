@@ -13,7 +13,7 @@ from gp_active_sensing.types import BoolArray, FloatArray, IntArray
 
 @dataclass
 class StateBlock:
-    """Expanded states, one per row, with equal visited places and different readings.
+    """States of the search, one per row, with equal visited places and different readings.
 
     Args:
         sequence: covariances after the visited places.

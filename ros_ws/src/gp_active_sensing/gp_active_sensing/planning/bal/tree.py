@@ -113,7 +113,7 @@ class Tree:
             found = self.values.discretise(block)
             low, up = self.values.branch_bounds(block, found)
             block.successors, block.branch_lower, block.branch_upper = found, low, up
-            self._nbytes += found.nbytes + 2 * low.nbytes
+            self._nbytes += sum(array.nbytes for array in found) + 2 * low.nbytes
             block.taken = np.zeros(low.shape, dtype=bool)
             block.q_lower = found.reward + (found.probability * low).sum(axis=2)
             block.q_upper = found.reward + (found.probability * up).sum(axis=2)

@@ -289,12 +289,11 @@ class RouteDriver:
         return self.distances.way(at, stop)
 
 
-def best_of(routes: Iterable[FeasibleRoute]) -> FeasibleRoute | None:
+def best_of(routes: Sequence[FeasibleRoute]) -> FeasibleRoute | None:
     """Return the first of the routes with the largest value; None = no routes."""
-    found = list(routes)
-    if not found:
+    if not routes:
         return None
-    return found[int(first_best(np.array([route.value for route in found])))]
+    return routes[int(first_best(np.array([route.value for route in routes])))]
 
 
 def largest(
