@@ -213,9 +213,9 @@ def sample_kdpp_mcmc(
     """Draw k of m items from a distribution within total variation 0.01 of the k-DPP.
 
     The function runs the bases-exchange walk from the greedy maximum for `mixing_steps` steps,
-    about 10 k. In each step a random item x leaves the set S, and an item y outside of S - x
-    enters with ``Pr(y) ∝ det L_{S - x + y}``. A step forms at most one column of the kernel, and
-    its time is O(m k). The arguments are those of `sample_kdpp`. [Anari2016; Cryan2021]
+    about 10 k. In each step a random item x leaves the set S. An item y outside of S - x enters
+    with ``Pr(y) ∝ det L_{S - x + y}``. A step forms at most one column of the kernel, and its time
+    is O(m k). The arguments are those of `sample_kdpp`. [Anari2016; Cryan2021]
 
     Returns:
         (k,) items, sorted.

@@ -270,7 +270,7 @@ class ExplicitExploration:
         shorter = [value for value in inside if value <= progress.split]
         longer = [value for value in inside if value > progress.split]
         is_longer = float(statistics.mean()) > midpoint
-        # If the candidates have changed meanwhile, all may lie on one side.
+        # If the candidates have changed meanwhile, all length-scales may be on one side.
         kept = (longer if is_longer else shorter) or inside
         logger.info(
             "%d pairs of readings: the length-scale is %s %g (mean of products %.3g, midpoint "

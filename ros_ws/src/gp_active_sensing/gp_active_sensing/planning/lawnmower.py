@@ -115,7 +115,7 @@ class _Layer:
     ) -> None:
         self.by = unit_of(remaining)
         self.sparse = ground.topology.free and remaining.readings is not None
-        """True if readings are limited and places on the way are not observed."""
+        """True if readings are limited and places on a drive are not observed."""
         self.expanded = 0
         self._ground = ground
         self._at = at

@@ -218,7 +218,7 @@ def targets_of(topology: Topology, most: int = _TARGETS) -> Targets:
     """Return target places for the error of a map.
 
     If at most `most` places have a weight, all of them are targets. Otherwise the map is divided
-    into about `most` groups of nearby places, and the middle place of each group is a target.
+    into about `most` groups of nearby places. The middle place of each group is a target.
     """
     weights = topology.weights
     own = weights / weights.sum()

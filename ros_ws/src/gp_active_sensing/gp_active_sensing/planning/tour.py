@@ -54,8 +54,8 @@ class Tour:
     .. math:: \sum_\lambda b(\lambda) \operatorname{tr}\big(
         (C_{AA} + \sigma_e^2 I)^{-1} S_{AA} \big), \qquad S = C W C,
 
-    W contains the weights of the places (`map.weights`), C is the posterior covariance, and b are
-    the weights of the hyperparameter candidates λ. :math:`\sigma_e^2` is the variance of the noise.
+    W contains the weights of the places (`map.weights`). C is the posterior covariance. b are the
+    weights of the hyperparameter candidates λ. :math:`\sigma_e^2` is the variance of the noise.
     The policy compares evenly spaced routes (not on roads), a short tour through greedily chosen
     places, and the rest of the previous route. It then inserts and replaces stops of the best
     route. After each reading, the policy improves the rest of the route. It searches for new routes

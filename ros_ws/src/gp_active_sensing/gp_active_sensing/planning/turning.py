@@ -14,8 +14,8 @@ The first arc turns left. For a first arc to the right, the sign of y changes.
 
 - arc and straight: :math:`t = \sqrt{x^2 + (y - r)^2 - r^2}`, the angle of the arc
   :math:`\alpha = \mathrm{atan2}(y - r, x) + \mathrm{atan2}(r, t)`, the length :math:`r\alpha + t`;
-- two arcs: q = (x, y - r) is the vector from the centre of the first circle to the point, and D is
-  the length of q. The centre of the second circle is 2r from the first centre and r from the point.
+- two arcs: q = (x, y - r) is the vector from the centre of the first circle to the point. Its
+  length is D. The centre of the second circle is 2r from the first centre and r from the point.
   The angle between q and the line of both centres has the cosine (D² + 3r²) / (4 r D). The length
   is r times the sum of the angles of both arcs.
 

@@ -81,8 +81,8 @@ class EqualProbabilityCells:
     def _leaf_values(self, block: StateBlock, found: Successors, leaves: LastVisits) -> FloatArray:
         """Return the values (r, A, S) of the states after each branch if one reading remains [nat].
 
-        In a block below the root, a candidate place that cannot be the best choice of its state
-        gets upper bounds instead.
+        In a block below the root, some candidate places cannot be the best choice of their state.
+        They get upper bounds instead.
         """
         r, A, S = found.probability.shape
         X, L = len(leaves.where), len(self.reference)

@@ -155,7 +155,7 @@ class DecisionProblem:
     ) -> ReachableSet:
         """Return the places that can follow `visited` in k readings, and the number of sequences.
 
-        If there are more sequences than `cap`, the places are those of `Topology.reachable`, which
+        If there are more sequences than `cap`, the places are those of `Topology.reachable`. They
         are a superset of the places in the sequences.
         """
         if not self.free and k < self._hopeless:

@@ -28,8 +28,8 @@ _OFF = 0.01
 _SKEW, _EXCESS = 0.4, 0.8
 """Skewness and excess kurtosis up to which the cells are computed from four moments."""
 _AWAY, _NARROW = 1.5, 0.5
-"""Largest distance of a component's mean from the mixture's mean, and smallest deviation of a
-component, for cells from four moments [standard deviations of the mixture]."""
+"""Limits for cells from four moments [standard deviations of the mixture]: largest distance of a
+component's mean from the mixture's mean, and smallest standard deviation of a component."""
 _NEGLIGIBLE = 1e-6
 """Weight, relative to the largest weight, below which a component has no effect on the cells."""
 

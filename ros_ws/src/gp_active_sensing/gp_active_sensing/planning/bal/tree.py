@@ -152,8 +152,8 @@ def gap_directed(tree: Tree, alpha: float, room: Room) -> None:
     """Expand the branches that contribute most to the root's gap, many at a time.
 
     The optimistic policy chooses the candidate place with the largest upper bound in every state.
-    Each step expands the unexpanded branches of this policy that have the largest
-    probability-weighted gaps, and then updates the bounds up to the root.
+    Each step expands the unexpanded branches of this policy with the largest probability-weighted
+    gaps. It then updates the bounds up to the root.
     """
     if tree.gap <= alpha or room() < 1:
         return

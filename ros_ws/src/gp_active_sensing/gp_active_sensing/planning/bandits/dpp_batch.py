@@ -145,8 +145,8 @@ def _stacked(parts: FloatArray) -> FloatArray:
 class Dpp(Batch):
     """Base class of policies that choose the further members of a batch by a DPP.
 
-    The first member is the place with the largest upper bound. A batch goes on as long as this
-    member is pending, so probes that wait at different times may get members of the same batch.
+    The first member is the place with the largest upper bound. A batch continues as long as this
+    member is pending. Probes that wait at different times may thus get members of the same batch.
     The t of β_t counts batches [Kathuria2016, Algorithm 2]. A new policy overrides `explore`.
     """
 

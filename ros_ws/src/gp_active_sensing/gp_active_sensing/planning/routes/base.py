@@ -93,7 +93,7 @@ def next_pass(
     a greedy design. It has at most as many places as have been observed, or as there are parts. The
     budget of the pass is the cost of the shortest tour whose forecast errors meet the targets (see
     `AimForecast`). Doubling and bisection find this tour. If no tour meets the targets, the budget
-    is the cost of the longest tour, or the whole budget if the longest tour is unaffordable.
+    is the cost of the longest tour. If that tour is unaffordable, it is the whole budget.
 
     With fewer than `FEWEST` observed places, or while the variances of a field are unknown, there
     is no forecast. The tour then visits only the parts without a reading, or `FEWEST` places if
@@ -132,7 +132,7 @@ def next_pass(
     most = min(most, max(read, len(order)))
     low, high, count = len(order), most, min(2 * len(order), most)
     met: FeasibleRoute | None = None
-    short = first  # the largest tour that does not meet the aim
+    short = first  # the largest affordable tour that misses a target
     doubling = True
     while low < high - (met is not None) and more():
         if count > len(order):

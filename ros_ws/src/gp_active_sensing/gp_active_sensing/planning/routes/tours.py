@@ -450,7 +450,7 @@ def _changes(driver: RouteDriver, route: FeasibleRoute) -> Iterable[list[int]]:
     rows = _rows(driver, stops, np.append(stops, wanted))
     detours, where = _insertions(driver, rows, stops, wanted)
     gain = gains[order][: len(wanted)]
-    # The worth of a place is its gain per cost of the detour.
+    # Places are ranked by the gain per cost of the detour.
     known = detours[np.isfinite(detours)]
     if not known.size:
         return
