@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import logging
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -76,10 +76,9 @@ def as_geojson(field: FieldMap) -> str:
                 "type": "Feature",
                 "id": found["place"],
                 "properties": found,
-                "geometry": _geometry(shape, kind, decimals, above),
+                "geometry": _geometry(shape, kind, decimals, found.get("z")),
             }
             for found, shape in zip(_properties(field), shapes, strict=True)
-            for above in [[found["z"]] if "z" in found else []]
         ),
     )
 
@@ -145,12 +144,10 @@ def _square(centre: FloatArray, lattice: Lattice) -> FloatArray:
     return np.asarray(centre + half * np.array([(-1, -1), (1, -1), (1, 1), (-1, 1), (-1, -1)]))
 
 
-def _geometry(
-    shape: FloatArray, kind: str, decimals: int, above: Sequence[float] = ()
-) -> dict[str, Any]:
+def _geometry(shape: FloatArray, kind: str, decimals: int, z: float | None) -> dict[str, Any]:
     points = shape.round(decimals)
     if kind == "Point":
-        return {"type": kind, "coordinates": [*points[0].tolist(), *above]}
+        return {"type": kind, "coordinates": [*points[0].tolist(), *([] if z is None else [z])]}
     across = decimals == _DEGREES and float(np.ptp(points[:, 0])) > 180.0
     parts = _cut(points, kind) if across else [points]
     nested = [[part.tolist()] if kind == "Polygon" else part.tolist() for part in parts]

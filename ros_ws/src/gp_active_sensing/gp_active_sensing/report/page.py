@@ -205,15 +205,15 @@ def _tiles(data: RunData, done: Reconstruction, payload: Mapping[str, Any]) -> I
     unit = f" {data.symbol}" if data.unit else ""
     of = f" of {data.quantities[0]}" if len(data.quantities) > 1 else ""
     last = done.steps[-1]
-    if last.rmspe is not None and done.truth is not None:
+    rmspe, coverage = last.scores["rmspe"], last.scores["coverage_90"]
+    if rmspe is not None and done.truth is not None:
         spread = float(np.std(done.truth[-1]))
         text = (
             f"actual error (RMSPE){of} at unread places; standard deviation of the true field: "
             f"{spread:.3g}{unit}"
         )
-        yield tile(f"{last.rmspe:.3g}{unit}", text)
+        yield tile(f"{rmspe:.3g}{unit}", text)
     yield from _promise_tiles(data, done, unit, of)
-    coverage = last.scores["coverage_90"]
     if coverage is not None and done.truth is not None:
         text = f"of the true values{of} at unread places lie in the 90 % intervals"
         readings = last.scores["reading_coverage_90"]

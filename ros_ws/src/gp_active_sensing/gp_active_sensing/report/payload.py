@@ -173,9 +173,7 @@ def floor_of(data: RunData, done: Reconstruction) -> tuple[float, int] | None:
 
 
 def is_line(topology: Topology) -> bool:
-    """Return True if all places lie on one line along x or y."""
-    if topology.heights is not None:
-        return False
+    """Return True if all places of a map in the plane lie on one line along x or y."""
     spread = np.ptp(topology.positions, axis=0)
     return bool(spread.min() <= 1e-9 * max(float(spread.max()), 1e-9))
 
@@ -238,8 +236,8 @@ def describe_step(
         "observed": step.observed,
         "weights": _shares(step.masses, groups),
         **({"kernels": [round(w, 4) for w in step.kernels.values()]} if step.kernels else {}),
-        "rmspe": _significant(step.rmspe),
-        "nlpd": _significant(step.nlpd),
+        "rmspe": _significant(step.scores["rmspe"]),
+        "nlpd": _significant(step.scores["nlpd"]),
         "promised": _significant(step.promised),
         "held": _percent(step, "coverage"),
         "heldReadings": _percent(step, "reading_coverage"),

@@ -116,7 +116,7 @@ class ReportStep:
         masses: weights of the length-scales.
         kernels: weights of the kernels by name; {} for a single kernel.
         observed: number of places with a reading.
-        scores: scores of the map; all None if the truth is not known.
+        scores: `records.metrics.Scores` of the map; all None if the truth is not known.
         promised: expected error of the map; None = not known.
         limits: places that limits on the field closed (True) or opened (False) after the readings.
     """
@@ -137,27 +137,13 @@ class ReportStep:
     limits: Mapping[int, bool] = field(default_factory=dict)
 
     @property
-    def rmspe(self) -> float | None:
-        """Root mean squared prediction error, see `Scores`."""
-        return self.scores["rmspe"]
-
-    @property
-    def nlpd(self) -> float | None:
-        """Mean negative log predictive density, see `Scores` [nat]."""
-        return self.scores["nlpd"]
-
-    @property
-    def place(self) -> int | None:
-        """Place that the decision chose; None = no decision."""
-        return None if self.plan is None else self.plan.waypoint
-
-    @property
     def value(self) -> float | None:
-        """Reading at `place`; None = no reading."""
+        """Reading at the place that the decision chose; None = no reading."""
         value = self.record.get("value")
         if isinstance(value, int | float):
             return float(value)
-        return next((mean for place, mean, _ in self.readings if place == self.place), None)
+        goal = None if self.plan is None else self.plan.waypoint
+        return next((mean for place, mean, _ in self.readings if place == goal), None)
 
 
 @dataclass(frozen=True)

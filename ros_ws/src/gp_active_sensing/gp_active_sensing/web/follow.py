@@ -8,7 +8,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -108,30 +107,28 @@ class FollowedData:
     """Data of the mission that a `RunFollower` reads.
 
     Args:
-        data: configuration, map and truth of the mission, without events.
-        growing: steps of the mission so far.
+        data: the run without events, except the first event.
+        growing: steps of the main quantity so far.
         mission: state of the mission.
+        lines: number of lines of the journal so far.
         damaged: number of unusable lines of the journal.
-        records: record of each stage.
+        tracks: tracks of the robots; None for a simulation.
+        further: steps of each further quantity so far, by name.
+        tally: totals of the events so far.
     """
 
     data: RunData
     growing: GrowingReconstruction
     mission: MissionState
     lines: int = 0
-    """Number of lines of the journal so far."""
     damaged: int = 0
     tracks: GrowingTracks | None = None
-    """Tracks of the robots; None for a simulation."""
     further: dict[str, GrowingReconstruction] = dataclasses.field(default_factory=dict)
-    """Steps and maps of each further quantity, by name."""
     tally: RunTotals = dataclasses.field(default_factory=RunTotals)
-    """Totals of the events so far."""
-    records: list[dict[str, Any]] = dataclasses.field(default_factory=list)
 
     @property
     def all_growing(self) -> tuple[GrowingReconstruction, ...]:
-        """Steps and maps of each quantity, main quantity first."""
+        """Steps of each quantity, main quantity first."""
         return (self.growing, *self.further.values())
 
     def renew(self, data: RunData) -> None:
@@ -246,13 +243,14 @@ class RunFollower:
         self._lines.clear()
         self._summary = None
         self._truth = stamp_of(path / TRUTH)
-        mission = MissionState.of_config(data.config)
-        self._reading = FollowedData(data, GrowingReconstruction(data), mission)
-        self._reading.further = {
-            name: GrowingReconstruction(data.for_quantity(name)) for name in data.quantities[1:]
-        }
-        self._find(self._reading)
-        return self._reading
+        reading = FollowedData(
+            data, GrowingReconstruction(data), MissionState.of_config(data.config)
+        )
+        for name in data.quantities[1:]:
+            reading.further[name] = GrowingReconstruction(data.for_quantity(name))
+        self._reading = reading
+        self._find(reading)
+        return reading
 
     def _find(self, reading: FollowedData, *, whole: bool = False) -> bool:
         """Put `reading` into `found` if `_goal` lines or the `whole` journal were read.
@@ -323,17 +321,17 @@ class RunFollower:
             growing.add([event])
 
     def _apply_records(self, found: FollowedData) -> bool:
-        changed = False
+        changed, records = False, list(found.data.records)
         for again, lines in self._records.blocks():
             new = [item for line in lines if (item := json_object(line)) is not None]
             if again:
-                found.records.clear()
-            found.records += new
+                records.clear()
+            records += new
             for growing in found.all_growing:
                 growing.records(new, again=again)
             changed = True
         if changed:
-            found.data = dataclasses.replace(found.data, records=tuple(found.records))
+            found.data = dataclasses.replace(found.data, records=tuple(records))
             self._reload_truth(found)
             found.renew(found.data)
         return changed

@@ -73,51 +73,33 @@ class SpeedLog:
         return (driven if driven > _STANDING * planned else planned) or None
 
 
-@dataclass(frozen=True)
-class Approach:
-    """Rest of a probe's route to its next waypoint.
+def rest_of_route(
+    topology: Topology, path: Sequence[int], at: Sequence[float], speed: float | None
+) -> dict[str, Any]:
+    """Return the rest of a route along `path` for a probe at the position `at` [m].
 
-    Args:
-        metres: remaining distance [m].
-        bearing: direction of the waypoint, clockwise from true north if `north` is True, otherwise
-            from the map's y axis [degree].
-        seconds: time until arrival [s]; None = unknown.
-        north: True for a map with a datum.
+    Keys: ``metres`` = remaining distance; ``seconds`` = time until arrival, None = unknown;
+    ``bearing`` = direction of the last place, clockwise from true north if ``north`` is True,
+    otherwise from the map's y axis [degree].
     """
-
-    metres: float
-    bearing: float
-    seconds: float | None
-    north: bool
-
-    @classmethod
-    def along(
-        cls, topology: Topology, path: Sequence[int], at: Sequence[float], speed: float | None
-    ) -> Approach:
-        """Return the rest of a route along `path` for a probe at the position `at` [m]."""
-        goals = topology.goals[list(path), :2]
-        here = np.asarray(at, dtype=np.float64)[:2]
-        starts, ways = goals[:-1], np.diff(goals, axis=0)
-        lengths = np.linalg.norm(ways, axis=1)
-        metres = float(np.linalg.norm(goals[0] - here) + lengths.sum())
-        if len(goals) > 1:  # Some of the route may be driven: begin at the nearest point.
-            squares = np.maximum(lengths**2, 1e-12)
-            shares = np.clip(np.sum((here - starts) * ways, axis=1) / squares, 0.0, 1.0)
-            off = np.linalg.norm(starts + shares[:, None] * ways - here, axis=1)
-            leg = int(np.argmin(off))
-            metres = float(off[leg] + (1.0 - shares[leg]) * lengths[leg] + lengths[leg + 1 :].sum())
-        east, north = (goals[-1] - here).tolist()
-        bearing = math.degrees(math.atan2(east, north)) % 360.0
-        seconds = None if speed is None else metres / speed
-        return cls(metres, bearing, seconds, topology.datum is not None)
-
-    def to_mapping(self) -> dict[str, Any]:
-        """Return plain data."""
-        seconds = None if self.seconds is None else round(self.seconds, 1)
-        return {
-            "metres": round(self.metres, 1), "bearing": round(self.bearing, 1),
-            "seconds": seconds, "north": self.north,
-        }  # fmt: skip
+    goals = topology.goals[list(path), :2]
+    here = np.asarray(at, dtype=np.float64)[:2]
+    starts, ways = goals[:-1], np.diff(goals, axis=0)
+    lengths = np.linalg.norm(ways, axis=1)
+    metres = float(np.linalg.norm(goals[0] - here) + lengths.sum())
+    if len(goals) > 1:  # Some of the route may be driven: begin at the nearest point.
+        squares = np.maximum(lengths**2, 1e-12)
+        shares = np.clip(np.sum((here - starts) * ways, axis=1) / squares, 0.0, 1.0)
+        off = np.linalg.norm(starts + shares[:, None] * ways - here, axis=1)
+        leg = int(np.argmin(off))
+        metres = float(off[leg] + (1.0 - shares[leg]) * lengths[leg] + lengths[leg + 1 :].sum())
+    east, north = (goals[-1] - here).tolist()
+    return {
+        "metres": round(metres, 1),
+        "bearing": round(math.degrees(math.atan2(east, north)) % 360.0, 1),
+        "seconds": None if speed is None else round(metres / speed, 1),
+        "north": topology.datum is not None,
+    }
 
 
 @dataclass
@@ -306,7 +288,7 @@ class MissionState:
                 row["why"] = plan.reason if home else why(plan, topology.names, data.policy)
                 if where.pose is not None:
                     speed = self.speeds.of(name, plan) if self.state == "running" else None
-                    row |= Approach.along(topology, plan.path, where.pose[1:], speed).to_mapping()
+                    row |= rest_of_route(topology, plan.path, where.pose[1:], speed)
             found.append(row)
         return found
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 
 from gp_active_sensing.report.map_frame import MOST_LAYERS, layers_of
-from gp_active_sensing.report.payload import is_line, places_of
+from gp_active_sensing.report.payload import places_of
 from gp_active_sensing.topology import make_grid
 from gp_active_sensing.topology.base import FreeTopology
 
@@ -45,6 +45,6 @@ def test_the_payload_of_a_map_with_heights() -> None:
     assert COLUMN.heights is not None
     assert found["z"] == COLUMN.heights.tolist()
     wall = make_grid(4, 1, 10.0, heights=[0, -2])
-    assert not is_line(wall)
+    assert places_of(wall)["shape"] == "cells"
     assert layers_of(make_grid(4, 3, 10.0), 10.0) is None
     assert "layers" not in places_of(make_grid(4, 3, 10.0))

@@ -42,8 +42,9 @@ def test_a_step_a_stage_and_the_maps_are_the_beliefs(tmp_path: Path) -> None:
         assert found.mean[number] == pytest.approx(mean)
         assert found.std[number] == pytest.approx(np.sqrt(variance))
         assert list(step.masses.values()) == pytest.approx(record["weights"])
-        assert step.place == record["location"]
-        assert step.rmspe == record["rmspe"]
+        assert step.plan is not None
+        assert step.plan.waypoint == record["location"]
+        assert step.scores["rmspe"] == record["rmspe"]
 
 
 def test_a_place_that_could_not_be_reached_is_a_step_of_its_own(tmp_path: Path) -> None:
@@ -95,7 +96,7 @@ def test_an_interrupted_stage_has_no_value_yet(tmp_path: Path) -> None:
     records = (out / "records.jsonl").read_text().splitlines(keepends=True)
     (out / "records.jsonl").write_text("".join(records[:-1]))
     found = replay(load_run(out))
-    assert found.steps[-1].place is not None
+    assert found.steps[-1].plan is not None
     assert found.steps[-1].value is None
     assert found.mean[-1] == pytest.approx(found.mean[-2])
 
@@ -113,4 +114,4 @@ def test_a_big_map_keeps_some_maps_only(tmp_path: Path, monkeypatch: pytest.Monk
     found = done(tmp_path / "run")
     assert found.shown == (0, 3, 6)
     assert found.mean.shape == (3, 12)
-    assert all(step.rmspe is not None for step in found.steps)
+    assert all(step.scores["rmspe"] is not None for step in found.steps)

@@ -8,7 +8,7 @@ from gp_active_sensing.mission.fleet import SILENT
 from gp_active_sensing.records import events as of
 from gp_active_sensing.topology.base import GraphTopology
 from gp_active_sensing.types import Budget, Cost, Plan
-from gp_active_sensing.web.mission_state import Approach, MissionState, SpeedLog
+from gp_active_sensing.web.mission_state import MissionState, SpeedLog, rest_of_route
 from tests.cases import for_each
 
 
@@ -19,10 +19,10 @@ def corner(datum: tuple[float, float] | None = None) -> GraphTopology:
 
 
 def test_distance_is_along_the_way_and_the_bearing_that_of_its_end() -> None:
-    found = Approach.along(corner(), (0, 1, 2), (0.0, 0.0), 2.0)
-    assert found.to_mapping() == {"metres": 70.0, "bearing": 36.9, "seconds": 35.0, "north": False}
-    halfway = Approach.along(corner((11.0, 48.0)), (0, 1, 2), (30.0, 10.0), None)
-    assert halfway.to_mapping() == {"metres": 30.0, "bearing": 0.0, "seconds": None, "north": True}
+    found = rest_of_route(corner(), (0, 1, 2), (0.0, 0.0), 2.0)
+    assert found == {"metres": 70.0, "bearing": 36.9, "seconds": 35.0, "north": False}
+    halfway = rest_of_route(corner((11.0, 48.0)), (0, 1, 2), (30.0, 10.0), None)
+    assert halfway == {"metres": 30.0, "bearing": 0.0, "seconds": None, "north": True}
 
 
 def test_a_speed_is_measured_while_driving_and_planned_while_standing() -> None:
