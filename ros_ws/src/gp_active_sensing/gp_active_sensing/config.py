@@ -117,8 +117,8 @@ def from_mapping(cls: type[C], mapping: Any, *, path: str = "", source: str = ""
 
     If a class has ``VARIANTS``, its classmethod ``variant`` chooses one of these classes by the
     given keys. ``REMOVED`` has a hint for each removed key. A removed key is accepted silently if
-    its value equals ``WERE[key]``, and with a warning if it is in ``IGNORED``. Error messages
-    contain `path`, the dotted path of `mapping` within the whole data, and the file `source`.
+    its value equals ``WERE[key]``. A removed key in ``IGNORED`` is accepted with a warning. Error
+    messages contain `path`, the dotted path of `mapping` in the whole data, and the file `source`.
 
     Raises:
         ConfigError: keys or values are wrong; the error lists all problems with the keys' paths.

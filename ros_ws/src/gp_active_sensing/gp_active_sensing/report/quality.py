@@ -80,8 +80,8 @@ class Calibration:
 def calibration_of(belief: Belief) -> Calibration | None:
     """Return the leave-one-out predictions of a belief.
 
-    The result is None if readings lose weight with age, or if fewer than 2 or more than `MOST`
-    places have a reading.
+    The result is None if readings lose weight with age. It is also None if fewer than 2 or more
+    than `MOST` places have a reading.
     """
     if not 2 <= int(belief.observed.sum()) <= MOST:
         return None

@@ -142,8 +142,8 @@ class RunFollower:
     """Incremental reader of a run directory that another process writes to.
 
     The run is read again from its beginning if the mission is replaced, the journal is repaired, or
-    the map grows. Each time, `number` increases. While a run is read again because of a grown map,
-    `found` stays the same.
+    the map grows. Each time, `number` increases. After the map has grown, `found` stays the same
+    until the run has been read again.
 
     Args:
         path: the directory, which may not exist yet; None = `to` sets the directory later.

@@ -78,9 +78,9 @@ def rest_of_route(
 ) -> dict[str, Any]:
     """Return the rest of a route along `path` for a probe at the position `at` [m].
 
-    Keys: ``metres`` = remaining distance; ``seconds`` = time until arrival, None = unknown;
-    ``bearing`` = direction of the last place, clockwise from true north if ``north`` is True,
-    otherwise from the map's y axis [degree].
+    Keys: ``metres`` = remaining distance. ``seconds`` = time until arrival; None = unknown.
+    ``bearing`` = direction of the last place [degree], clockwise from true north on a map with a
+    datum (``north``), otherwise from the map's y axis.
     """
     goals = topology.goals[list(path), :2]
     here = np.asarray(at, dtype=np.float64)[:2]

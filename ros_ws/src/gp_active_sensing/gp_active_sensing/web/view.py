@@ -62,8 +62,8 @@ class PacedCache(Generic[T]):
     def get(self, of: Hashable, work: Callable[[], T], *, last: bool = False) -> T | None:
         """Return ``work()``, or the cached result if it was computed for the same `of`.
 
-        During the pause after a computation, the cached result is returned even if it is out of
-        date, unless `last` is True. The result is None if nothing has been computed yet.
+        During the pause after a computation, the cached result may be out of date. With `last`
+        there is no pause. The result is None if nothing has been computed yet.
         """
         self._wanted = of
         if of != self._of and (last or self._clock() >= self._next):

@@ -8,13 +8,22 @@ from typing import Any
 import numpy as np
 import pytest
 
+from gp_active_sensing.belief import BeliefConfig, belief_on
 from gp_active_sensing.records.event_lines import parse_events
-from gp_active_sensing.records.events import DecisionTaken, ProbePosition, ProbeStatus, StatusNoted
+from gp_active_sensing.records.events import (
+    DecisionTaken,
+    ExpertAnswered,
+    ProbePosition,
+    ProbeStatus,
+    StatusNoted,
+)
 from gp_active_sensing.report.reconstruction import GrowingReconstruction, replay
 from gp_active_sensing.report.source import RunData, load_run
-from gp_active_sensing.report.steps import Reconstruction
+from gp_active_sensing.report.steps import BeliefUpdater, Reconstruction
 from gp_active_sensing.report.track import GrowingTracks
 from gp_active_sensing.sim import run_scenario
+from gp_active_sensing.topology.grids import make_grid
+from gp_active_sensing.types import Reading
 from tests.unit.report.runs import plan
 from tests.unit.sim.scenarios import GRID, LINE, scenario
 
@@ -78,3 +87,12 @@ def test_the_way_driven_is_thinned(tmp_path: Path) -> None:
     assert 7 <= len(track.points) <= 15
     assert track.upto[-1] == len(track.points)
     assert track.upto == sorted(track.upto)
+
+
+def test_an_answer_about_the_linked_quantity_leaves_its_place_unobserved() -> None:
+    grid = make_grid(4, 3, 10.0)
+    source = BeliefUpdater(belief_on(BeliefConfig(), grid), grid)
+    updater = BeliefUpdater(belief_on(BeliefConfig(), grid), grid, "salt", source)
+    assert updater.add(ExpertAnswered(reading=Reading(0, 5, 30.0))) is None
+    assert not source.belief.observed.any()
+    assert source.belief.predict()[1].argmin() == 5
