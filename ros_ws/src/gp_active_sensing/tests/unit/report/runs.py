@@ -87,6 +87,5 @@ def data_of(page: Path) -> dict[str, Any]:
     text = page.read_text(encoding="utf-8")
     found = re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL)
     assert found is not None
-    data = json.loads(found.group(1))
-    assert isinstance(data, dict)
+    data: dict[str, Any] = json.loads(found.group(1))
     return data

@@ -9,14 +9,8 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.belief import BeliefConfig, belief_on
+from gp_active_sensing.records import events as of
 from gp_active_sensing.records.event_lines import parse_events
-from gp_active_sensing.records.events import (
-    DecisionTaken,
-    ExpertAnswered,
-    ProbePosition,
-    ProbeStatus,
-    StatusNoted,
-)
 from gp_active_sensing.report.reconstruction import GrowingReconstruction, replay
 from gp_active_sensing.report.source import RunData, load_run
 from gp_active_sensing.report.steps import BeliefUpdater, Reconstruction
@@ -79,10 +73,10 @@ def test_the_way_driven_is_thinned(tmp_path: Path) -> None:
     growing = GrowingTracks(30.0, most=15)
     for number in range(40):
         if number % 10 == 5:
-            decision = DecisionTaken(stage=3 + number, plan=plan(2), stamp_ns=number)
+            decision = of.DecisionTaken(stage=3 + number, plan=plan(2), stamp_ns=number)
             growing.add(decision)
-        where = ProbePosition(1.0, (10 + number, 0.5 * number, 3.0))
-        growing.add(StatusNoted(probes={"": ProbeStatus(where, {})}, stamp_ns=10 + number))
+        where = of.ProbePosition(1.0, (10 + number, 0.5 * number, 3.0))
+        growing.add(of.StatusNoted(probes={"": of.ProbeStatus(where, {})}, stamp_ns=10 + number))
     (track,) = growing.tracks(range(5), by_stage=True)
     assert 7 <= len(track.points) <= 15
     assert track.upto[-1] == len(track.points)
@@ -93,6 +87,6 @@ def test_an_answer_about_the_linked_quantity_leaves_its_place_unobserved() -> No
     grid = make_grid(4, 3, 10.0)
     source = BeliefUpdater(belief_on(BeliefConfig(), grid), grid)
     updater = BeliefUpdater(belief_on(BeliefConfig(), grid), grid, "salt", source)
-    assert updater.add(ExpertAnswered(reading=Reading(0, 5, 30.0))) is None
+    assert updater.add(of.ExpertAnswered(reading=Reading(0, 5, 30.0))) is None
     assert not source.belief.observed.any()
     assert source.belief.predict()[1].argmin() == 5

@@ -26,10 +26,7 @@ def test_distance_is_along_the_way_and_the_bearing_that_of_its_end() -> None:
 
 
 def test_a_speed_is_measured_while_driving_and_planned_while_standing() -> None:
-    speeds, plan = (
-        SpeedLog(),
-        Plan((1,), 0.0, 0.0, 0, 0.0, deadline_hit=False, cost=Cost(20.0, 10.0)),
-    )
+    speeds, plan = SpeedLog(), Plan((1,), cost=Cost(20.0, 10.0))
     assert speeds.of("", plan) == 2.0
     for second in range(10):
         speeds.add("", second * 10**9, 1.5 * second)
@@ -38,11 +35,11 @@ def test_a_speed_is_measured_while_driving_and_planned_while_standing() -> None:
         speeds.add("", second * 10**9, 13.5)
     assert speeds.of("", plan) == 2.0
     speeds.add("", 0, 0.0)  # its clock was set back
-    assert speeds.of("", Plan((1,), 0.0, 0.0, 0, 0.0, deadline_hit=False)) is None
+    assert speeds.of("", Plan((1,))) is None
 
 
 HERE = of.ProbePosition(130.0, (5, 0.0, 0.0))
-LEFT_NOTHING = Plan((1,), 0.0, 0.0, 0, 0.0, deadline_hit=False)
+LEFT_NOTHING = Plan((1,))
 SILENCE = of.RosterChanged(
     stamp_ns=1, probe="boat", why=f"{SILENT} 30 s", where=of.ProbePosition(0.0)
 )

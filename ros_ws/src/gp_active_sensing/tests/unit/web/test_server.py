@@ -283,12 +283,7 @@ def test_without_file_descriptors_it_waits_and_writes_little(tmp_path: Path) -> 
     command = ["/bin/sh", "-c", 'ulimit -n 40; exec "$@"', "sh", *command]
     with (
         (tmp_path / "said").open("wb") as said,
-        subprocess.Popen(
-            command,
-            stdout=subprocess.PIPE,
-            stderr=said,
-            text=True,
-        ) as process,
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=said, text=True) as process,
         contextlib.ExitStack() as idle,
     ):
         assert process.stdout is not None
