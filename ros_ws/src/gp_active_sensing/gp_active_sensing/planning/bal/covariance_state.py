@@ -375,7 +375,7 @@ class CovarianceState:
                 self.locations[kept],
                 candidates,
                 sequences,
-                self._downdated(a, kept),
+                lambda: self._downdated(a, kept),
                 lambda: self._latent_after(a, self.kept[a][self.child(a).candidates]),
                 at=x,
                 left=left,
@@ -386,15 +386,12 @@ class CovarianceState:
         self.children[a] = known
         return known
 
-    def _downdated(self, a: int, kept: IntArray) -> Callable[[], FloatArray]:
-        def compute() -> FloatArray:
-            self.prepare()
-            row = self._rows[:, a, kept]
-            block = self.covariance[:, kept[:, None], kept[None, :]]
-            scaled = row / self.variance[:, a, None]
-            return np.asarray(block - row[:, :, None] * scaled[:, None, :])
-
-        return compute
+    def _downdated(self, a: int, kept: IntArray) -> FloatArray:
+        self.prepare()
+        row = self._rows[:, a, kept]
+        block = self.covariance[:, kept[:, None], kept[None, :]]
+        scaled = row / self.variance[:, a, None]
+        return np.asarray(block - row[:, :, None] * scaled[:, None, :])
 
     def _latent_after(self, a: int | IntArray, where: IntArray) -> FloatArray:
         """Return the variances (L, k) of the field at `where` after visits of candidates `a`."""

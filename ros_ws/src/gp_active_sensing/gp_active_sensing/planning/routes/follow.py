@@ -322,7 +322,11 @@ class _Steps:
             return None
         number = self._first_stop(way.path)
         stop = way.path[number]
-        straight = self._allowed_route(stop)
+        try:  # preferably drive through observed places
+            unavailable = self.request.unavailable
+            straight = self._allowed(self.topology.route(at, stop, self.known, unavailable))
+        except PlanningError:
+            straight = None
         if straight is not None:
             return straight
         path = way.path[: number + 1]
@@ -348,15 +352,6 @@ class _Steps:
         fresh = [i for i, place in enumerate(path) if self.unread[place]]
         near = [i for i in fresh if self.ways.metres[path[i]] <= self.topology.reach]
         return near[-1] if near else fresh[0]
-
-    def _allowed_route(self, goal: int) -> _Step | None:
-        """Return the drive through observed places to a goal; None = it exceeds the budget."""
-        try:
-            at, unavailable = self.request.at, self.request.unavailable
-            route = self.topology.route(at, goal, self.known, unavailable)
-        except PlanningError:
-            return None
-        return self._allowed(route)
 
     def _allowed(self, route: Route) -> _Step | None:
         reads = sum(bool(self.unread[place]) for place in set(route.path))
