@@ -137,20 +137,21 @@ class Ros:
         return messages
 
     def match(self, *publishers: Any) -> None:
-        """Wait until publishers and subscribers have found each other.
+        """Wait until publishers and the subscribers of these nodes have found each other.
 
-        A subscriber that has not found its publisher yet drops what comes, reliable or not.
+        A subscriber that has not found its publisher yet drops what comes, reliable or not. It is
+        in the graph before its node knows it.
         """
+
+        def matched(topic: str) -> bool:
+            count = sum(p.topic_name == topic for node in self.nodes for p in node.publishers)
+            here = [s for n in self.nodes for s in n.subscriptions if s.topic_name == topic]
+            return bool(here) and all(s.get_publisher_count() >= count for s in here)
+
         for publisher in publishers:
             topic = publisher.topic_name
             wait_until(publisher.get_subscription_count, f"a subscriber of {topic}")
-            count = sum(p.topic_name == topic for node in self.nodes for p in node.publishers)
-            here = [s for n in self.nodes for s in n.subscriptions if s.topic_name == topic]
-            for subscriber in here:
-                wait_until(
-                    lambda s=subscriber, n=count: s.get_publisher_count() >= n,
-                    f"{count} publishers of {topic}",
-                )
+            wait_until(lambda t=topic: matched(t), f"the publishers of {topic} to be found")
 
     def call(self, client: Any, request: Any) -> Any:
         assert client.wait_for_service(timeout_sec=LIMIT), "the service is not there"
