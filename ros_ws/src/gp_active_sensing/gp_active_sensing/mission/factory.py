@@ -326,7 +326,7 @@ class _Builder:
 
         def probe(name: str) -> ProbeState:
             def journal(event: Event) -> None:
-                recorder.event(event.of_probe(name))
+                recorder.event(replace(event, probe=name))
 
             ingestion = Ingestion(
                 loop,

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from typing import Any, ClassVar, NamedTuple
 
 from gp_active_sensing.types import Aim, Budget, Cost, Off, Plan, Reading
-
-_E = TypeVar("_E", bound="Event")
 
 
 class ProbePosition(NamedTuple):
@@ -74,10 +72,6 @@ class Event:
     def time_ns(self) -> int:
         """Time of the event [ns]; 0 = not known."""
         return self.stamp_ns or 0
-
-    def of_probe(self: _E, probe: str) -> _E:
-        """Return the event with the name of a probe."""
-        return replace(self, probe=probe)
 
 
 # -- the process -----------------------------------------------------------------------------------
@@ -235,13 +229,7 @@ class ReturnBegun(Event):
     @property
     def plan(self) -> Plan:
         """Plan of the return, without a waypoint."""
-        return Plan(
-            *((), 0.0, 0.0, 0, 0.0),
-            deadline_hit=False,
-            path=self.path,
-            cost=self.cost,
-            reason=self.reason,
-        )
+        return Plan((), expanded=0, path=self.path, cost=self.cost, reason=self.reason)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -70,7 +70,7 @@ class Regret:
     def stage(self, went: int | None, mean: FloatArray, seconds: float) -> dict[str, Any]:
         """Add a stage; return the keys for the record of the stage.
 
-        ``recommended`` is ``argmax_x μ(x)``, the first place among ties.
+        ``recommended`` is the first place with the best (largest or smallest) predicted value.
 
         Args:
             went: observed place; None = no reading and no regret.

@@ -187,13 +187,10 @@ class Bag:
             for connection, stamp_ns, data in reader.messages(connections=wanted):
                 read += 1
                 yield BagMessage(int(stamp_ns), connection.topic, connection.msgtype, bytes(data))
-        expected = sum(connection.msgcount for connection in wanted)
-        if expected and read < expected:
-            msg = (
-                f"bag {self.path}: is damaged: its index promises {expected} messages, "
-                f"{read} could be read. {SALVAGE[0].upper()}{SALVAGE[1:]}"
-            )
-            raise ReplayError(msg)
+            expected = sum(connection.msgcount for connection in wanted)
+            if expected and read < expected:
+                msg = f"its index promises {expected} messages, {read} could be read"
+                raise ValueError(msg)
 
     def decode(self, message: BagMessage) -> Any:
         """Return a message as an object with the fields of its type.
@@ -251,13 +248,10 @@ class Bag:
                 return usual
             store = get_typestore(Stores.EMPTY)
             store.register({**standard, **new, **other})
-        names = ", ".join(sorted(other))
-        logger.warning(
-            "topic %s: %s has another definition on this machine; the definition in the bag is "
-            "used",
-            topic,
-            names,
+        text = (
+            "topic %s: %s has another definition on this machine; the definition in the bag is used"
         )
+        logger.warning(text, topic, ", ".join(sorted(other)))
         self._foreign[topic] = usual
         return store
 

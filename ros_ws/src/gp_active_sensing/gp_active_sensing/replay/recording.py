@@ -64,10 +64,8 @@ def find_recording(bag: Bag) -> Recording | None:
     found = [recording for name in topics for recording in _read(bag, name)]
     best = max(found, key=lambda recording: len(recording.frames), default=None)
     if best is not None and len(found) > 1:
-        logger.warning(
-            "bag %s holds %d missions; replaying the longest, of %s",
-            *(bag.path, len(found), best.topic),
-        )
+        text = "bag %s holds %d missions; replaying the longest, of %s"
+        logger.warning(text, bag.path, len(found), best.topic)
     return best
 
 

@@ -151,10 +151,8 @@ def _repeated(
     parts = build()
     check_places(recording.setup, parts.mission.loop.topology, f"bag {bag.path}")
     if recording.lost:
-        logger.warning(
-            "%d parts of the journal are not in the bag; decisions after them may differ",
-            recording.lost,
-        )
+        text = "%d parts of the journal are not in the bag; decisions after them may differ"
+        logger.warning(text, recording.lost)
     check = ReproducibilityCheck(parts, build, config, clock, maps=maps, show=show)
     status = check.run(recording, begin("again", len(recording.frames)))
     return _written(check.parts, bag, status, check.read, check.outcome())

@@ -63,7 +63,7 @@ class ReplayStages:
         """Engine and pending places at each decision whose stage is not complete."""
         self.gained = StageInformation()
 
-    def decided(self, loop: SensingLoop, pending: tuple[int, ...] = ()) -> None:
+    def decided(self, loop: SensingLoop, pending: tuple[int, ...]) -> None:
         """Store the belief and the pending places of the newest decision."""
         self._asked[self._parts.mission.decisions.stage] = loop, pending
 

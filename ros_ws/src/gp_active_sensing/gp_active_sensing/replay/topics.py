@@ -51,17 +51,17 @@ class BagTypes:
     def fields(self, name: str) -> Mapping[str, str]:
         """Return the fields of a type. Raises MissingDependencyError or ConfigError."""
         package, short = split_type_name(name)
-        found = self._store.fielddefs.get(f"{package}/msg/{short}")
+        known = self._store.fielddefs
+        found = known.get(f"{package}/msg/{short}")
         if found is None:
-            known = self._store.fielddefs
-            if not any(other.startswith(f"{package}/") for other in known):
+            shorts = [other.rsplit("/", 1)[1] for other in known if other.startswith(f"{package}/")]
+            if not shorts:
                 msg = (
                     f"message type {name!r}: neither the bag nor the standard messages define "
                     f"anything of {package}; record with a recorder that keeps definitions (MCAP "
                     "does)"
                 )
                 raise MissingDependencyError(msg)
-            shorts = [other.rsplit("/", 1)[1] for other in known if other.startswith(f"{package}/")]
             msg = (
                 f"message type {name!r}: {package} has no message {short}.{suggest(short, shorts)}"
             )

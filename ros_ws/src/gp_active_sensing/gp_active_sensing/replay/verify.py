@@ -131,9 +131,8 @@ class Comparison:
     def decision(self, stage: int, recorded: Line, replayed: Line) -> bool:
         """Count a recorded decision; return whether the repeated decision is equal to the bit."""
         timed = {"plan_seconds": None}  # planning times differ
-        exact = json.dumps(json_ready({**recorded, **timed})) == json.dumps(
-            json_ready({**replayed, **timed})
-        )
+        first, second = (json.dumps(json_ready({**d, **timed})) for d in (recorded, replayed))
+        exact = first == second
         if found := "" if exact else difference(recorded, replayed):
             self.no_decision(stage, found)
         else:
@@ -380,7 +379,7 @@ class ReproducibilityCheck:
                 recorded = plan
                 if plan.waypoint != event.waypoint:
                     self.comparison.differs(f"an answer that was not used: {plan.waypoint} here")
-                    recorded = Plan((), 0.0, 0.0, 0, 0.0, deadline_hit=False, reason=event.reason)
+                    recorded = Plan((), expanded=0, reason=event.reason)
         self._continue(event, job, loop, recorded)
 
     def _continue(

@@ -107,7 +107,9 @@ def _place(world: World, given: str) -> str | int:
 
 
 _SECTIONS = ("map", "belief", "policy", "budget", "limits", "limit", "seed", "drive")
+"""Sections of a scenario that are also parameters of the node."""
 _OF_DECISIONS = (DecisionTaken.KIND, ReturnBegun.KIND, LimitsMoved.KIND)
+"""Kinds of events that belong to a decision."""
 IDLE = 10.0
 """Simulated time step while no next event is known [s]."""
 MOST_ROUNDS = 10_000
@@ -154,7 +156,6 @@ class SimulationRunner:
     Args:
         scenario: field, sensor, map and settings of the mission.
         probes: names of the probes; empty = one probe without a name; None = the scenario's names.
-        starts: where the first probes start, see `build_players`.
         period: time between two poses [s]; None = time jumps to the next event.
         parameters: parameters of the node, which override values of the scenario.
         driver: name of the driver in the records.
@@ -170,7 +171,6 @@ class SimulationRunner:
         self,
         scenario: Scenario,
         probes: Sequence[str] | None = None,
-        starts: Sequence[str] = (),
         *,
         period: float | None = None,
         parameters: Mapping[str, Any] | None = None,
@@ -181,7 +181,7 @@ class SimulationRunner:
         check_mission_ends(scenario, scenario.build_policy())
         self.world = world = build_world(scenario)
         probes = scenario.names if probes is None else tuple(probes)
-        self.players = build_players(scenario, world, probes, starts)
+        self.players = build_players(scenario, world, probes)
         self.truth = world.truth
         self.expert = expert_of(scenario, world)
         self.period = period
@@ -193,11 +193,8 @@ class SimulationRunner:
         self.on_home: Callable[[Plan, str], None] | None = None
         """Callback that receives the plan of a drive to the end place, and the probe's name."""
         sortie, home = scenario.probe.sortie, home_of(world.topology, scenario.probe.end)
-        self.batteries = {
-            name: SimulatedBattery(sortie, home)
-            for name in self.players
-            if sortie != SortieConfig()
-        }
+        with_battery = self.players if sortie != SortieConfig() else ()
+        self.batteries = {name: SimulatedBattery(sortie, home) for name in with_battery}
         self.changing: dict[str, int] = {}
         """Time at which each current battery change ends [ns], by probe."""
         self.sent: list[tuple[str, int]] = []
@@ -363,8 +360,7 @@ class SimulationRunner:
             return
         topology = self.mission.loop.topology
         for reading in self.expert.answers(self.clock()):
-            answer = raw_answer(reading, topology)
-            self.mission.inbox.put(answer, self.clock())
+            self.mission.inbox.put(raw_answer(reading, topology), self.clock())
 
     def _do(self, step: MissionOutput) -> None:
         if step.query and self.expert is not None:

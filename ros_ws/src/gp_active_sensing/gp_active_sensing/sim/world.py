@@ -6,8 +6,7 @@ import logging
 import time
 import zlib
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, replace
-from dataclasses import field as dataclass_field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -74,7 +73,7 @@ class World:
     crosses: bool = False
     turn_radius: float = 0.0
     map: MapConfig | None = None
-    further: Mapping[str, SimulatedSensor] = dataclass_field(default_factory=dict)
+    further: Mapping[str, SimulatedSensor] = field(default_factory=dict)
 
     def probe(self) -> SimulatedProbe:
         """Return a probe at the start."""
@@ -146,10 +145,7 @@ def _under(section: str, build: Callable[[], T]) -> T:
 
 
 def _trip(
-    topology: Topology,
-    scenario: Scenario,
-    key: tuple[int, ...] = (),
-    taken: Collection[int] = (),
+    topology: Topology, scenario: Scenario, key: tuple[int, ...] = (), taken: Collection[int] = ()
 ) -> tuple[int | None, Budget]:
     """Return the start place, and the budget with the end place.
 
@@ -206,27 +202,22 @@ def expert_of(scenario: Scenario, world: World) -> SimulatedExpert | None:
         return None
     from gp_active_sensing.experts.simulated import build_expert
 
-    def field(places: IntArray, seconds: float) -> FloatArray:
+    def values(places: IntArray, seconds: float) -> FloatArray:
         return world.truth.at(seconds)[places]
 
-    return build_expert(scenario.expert, world.topology, field, scenario.seed)
+    return build_expert(scenario.expert, world.topology, values, scenario.seed)
 
 
 def build_loop(
-    scenario: Scenario,
-    topology: Topology,
-    *,
-    budget: Budget | None = None,
-    clock: Clock = time.monotonic,
+    scenario: Scenario, topology: Topology, *, clock: Clock = time.monotonic
 ) -> SensingLoop:
     """Return the sensing loop of a scenario before its first reading.
-
-    `budget` includes the end place; None = compute the budget from the scenario.
 
     Raises:
         ConfigError: a belief or policy that cannot be built for this map.
     """
-    if budget is None and scenario.probe.end is not None:
+    budget = scenario.budget.budget()
+    if scenario.probe.end is not None:
         _, budget = _under("probe", lambda: _trip(topology, scenario))
     policy = scenario.build_policy()
     check_mission_ends(scenario, policy)
@@ -239,7 +230,7 @@ def build_loop(
         topology,
         belief_on(scenario.belief, topology, drift),
         policy,
-        budget=scenario.budget.budget() if budget is None else budget,
+        budget=budget,
         seed=scenario.seed,
         limit=scenario.limit.limit(),
         retries=scenario.sensor.retries,

@@ -130,11 +130,8 @@ class Table:
     def __exit__(self, *error: object) -> None:
         self._stack.close()
         if self.fill_values:
-            logger.warning(
-                "%s: %d values are fill values, such as -9999: they count as missing",
-                self.path,
-                self.fill_values,
-            )
+            text = "%s: %d values are fill values, such as -9999: they count as missing"
+            logger.warning(text, self.path, self.fill_values)
 
     def __iter__(self) -> Iterator[tuple[int, list[str]]]:
         """Yield (line number, cells) of each remaining row.

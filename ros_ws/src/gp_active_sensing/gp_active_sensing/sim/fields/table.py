@@ -67,25 +67,16 @@ def table_truth(path: Path, config: FieldConfig, topology: Topology) -> GroundTr
     known = ~np.isnan(values)
     values, filled = fill_from_other_slots(cells.slots, values)
     if filled:
-        logger.warning(
-            "%s: %d of %d cells are empty and filled from other slots of the same place",
-            path,
-            filled,
-            values.size,
-        )
+        text = "%s: %d of %d cells are empty and filled from other slots of the same place"
+        logger.warning(text, path, filled, values.size)
     values = _without_gaps(values, cells, path, config, topology)
     if len(cells.slots) < 2:
         return GroundTruth(values[0], known[0])
     start = cells.slots[0].begin if config.start_time is None else config.start_time
     first, last = cells.slots[0].begin, cells.slots[-1].end
     if not first <= start <= last:
-        logger.warning(
-            "%s: field.start_time %g s is outside its slots, %g to %g s; the nearest slot counts",
-            path,
-            start,
-            first,
-            last,
-        )
+        text = "%s: field.start_time %g s is outside its slots, %g to %g s; the nearest slot counts"
+        logger.warning(text, path, start, first, last)
     linear = config.between == "linear"
     return TimeSeriesField(cells.slots, values, linear=linear, start=start, known=known)
 
@@ -285,7 +276,7 @@ class TimeSeriesField(GroundTruth):
         linear: True = interpolate linearly between the middles of the slots; False = keep each
             value until the next slot begins.
         start: time of the slots' clock at the start of the mission [s].
-        known: (k, n) False for a substitute value; None = all True.
+        known: (k, n) False for a substitute value.
     """
 
     changes = True
@@ -297,12 +288,12 @@ class TimeSeriesField(GroundTruth):
         *,
         linear: bool,
         start: float,
-        known: BoolArray | None = None,
+        known: BoolArray,
     ) -> None:
         self._begins = np.array([slot.begin for slot in slots])
         self._middles = np.array([0.5 * (slot.begin + slot.end) for slot in slots])
         self._table, self._linear, self._start = values, linear, start
-        self._given = np.ones(values.shape, dtype=np.bool_) if known is None else known
+        self._given = known
         super().__init__(self.at(0.0))
 
     def at(self, seconds: float) -> FloatArray:

@@ -124,7 +124,7 @@ def test_there_is_no_bound_where_not_any_place_may_be_next() -> None:
             field = sections.get("field", LINE["field"])
             built = scenario_from_mapping({**mapping(**sections), "field": field})
             world = build_world(built)
-            regret = regret_of(build_loop(built, world.topology, budget=world.budget), world.truth)
+            regret = regret_of(build_loop(built, world.topology), world.truth)
             assert regret is not None
             assert ("regret_bound" in regret.stage(0, world.truth.at(0.0), 0.0)) == bounded
         built = scenario(**known)
