@@ -637,13 +637,40 @@ class SensingLoop:
         if now_ns is not None:
             self.advance(now_ns)
         self.keep_limits(at, probe)
-        if at is not None and self.decisions == 0:
-            check_end(self.seen(at, heading), self.remaining, at, speed=self.speed)
-        remaining = in_metres(self.remaining, self.speed)
         seen = self.seen(at, heading)
-        limit = self.limit if limit is None else limit
-        lead, others = self._measured(carried)
-        plan = self._choose(seen, at, pending, passed, limit, probe, waiting, lead, others)
+        if at is not None and self.decisions == 0:
+            check_end(seen, self.remaining, at, speed=self.speed)
+        remaining = in_metres(self.remaining, self.speed)
+        lead, further = self._measured(carried)
+        left = self.readings_for(probe, pending)
+        if left is not None and left <= 0:
+            plan = no_plan(READINGS_SPENT)
+        elif why := self.good_enough((lead, *further)):
+            plan = no_plan(why)
+        else:
+            others = {name: place for name, place in waiting.items() if name != probe}
+            sorties = self.sorties
+            if sorties is not None:
+                total = replace(in_metres(sorties.whole, self.speed), readings=left)
+                sorties = Sorties(total, in_metres(sorties.fresh, self.speed))
+            request = PlanRequest(
+                lead.belief,
+                seen,
+                at,
+                pending=pending,
+                passed=passed,
+                waiting=tuple(others.values()),
+                limit=self.limit if limit is None else limit,
+                rng=np.random.default_rng([self.seed, self.decisions]),
+                remaining=replace(remaining, readings=left),
+                unavailable=self.unavailable,
+                aim=lead.aim,
+                sorties=sorties,
+                others=further,
+                weight=lead.weight,
+                clock=self.clock,
+            )
+            plan = self._choose(request, probe, others)
         way = plan.path if plan.waypoints else ()
         again = bool(way) and bool(lead.belief.observed[way[-1]])
         self.reservations.make(probe, way, self.lead_of(carried), again=again)
@@ -669,61 +696,23 @@ class SensingLoop:
         """Return the map for a probe; the costs include curves if `turn_radius` is above 0."""
         return turning(self.topology, self.turn_radius, at, heading)
 
-    def _choose(
-        self,
-        seen: Topology,
-        at: int | None,
-        pending: Collection[int],
-        passed: Collection[int],
-        limit: PlanLimit,
-        probe: str,
-        waiting: Mapping[str, int | None],
-        lead: QuantityBelief,
-        further: tuple[QuantityBelief, ...],
-    ) -> Plan:
+    def _choose(self, request: PlanRequest, probe: str, others: Mapping[str, int | None]) -> Plan:
         """Return the stored plan for a probe, or a new plan of the policy."""
-        left = self.readings_for(probe, pending)
-        if left is not None and left <= 0:
-            return no_plan(READINGS_SPENT)
-        if why := self.good_enough((lead, *further)):
-            return no_plan(why)
-        unavailable, policy = self.unavailable, self.policy
-        joint = BatchPlan(self.policy_state, self.spent)
-        plan = joint.pop(probe, at, {*unavailable, *pending})
-        whole, observed = replace(self.remaining, readings=left), lead.belief.observed
-        if plan is not None and self.fits(plan, remaining=whole, observed=observed):
+        policy, joint = self.policy, BatchPlan(self.policy_state, self.spent)
+        plan = joint.pop(probe, request.at, {*request.unavailable, *request.pending})
+        left = replace(self.remaining, readings=request.remaining.readings)
+        if plan is not None and self.fits(plan, left, request.belief.observed):
             self.policy_state = joint.state()
             return plan
-        others = {name: place for name, place in waiting.items() if name != probe}
-        sorties = self.sorties
-        if sorties is not None:
-            total = replace(in_metres(sorties.whole, self.speed), readings=left)
-            sorties = Sorties(total, in_metres(sorties.fresh, self.speed))
-        request = PlanRequest(
-            lead.belief,
-            seen,
-            at,
-            pending=tuple(dict.fromkeys([*pending, *joint.goals])),
-            passed=passed,
-            waiting=tuple(others.values()),
-            limit=limit,
-            rng=np.random.default_rng([self.seed, self.decisions]),
-            remaining=in_metres(whole, self.speed),
-            unavailable=unavailable,
-            aim=lead.aim,
-            sorties=sorties,
-            others=further,
-            weight=lead.weight,
-            clock=self.clock,
-        )
+        request = replace(request, pending=tuple(dict.fromkeys([*request.pending, *joint.goals])))
         if others and not joint.goals and isinstance(policy, BatchPolicy):
-            stand = [at, *others.values()]
+            stand = [request.at, *others.values()]
             plans, joint.policy_state = policy.plan_batch(request, stand, joint.policy_state)
             plan = plans[0]
             for (name, place), theirs in zip(others.items(), plans[1:], strict=True):
                 if theirs.waypoints:
                     joint.keep(name, place, theirs)
-        elif isinstance(seen, Turning):
+        elif isinstance(request.topology, Turning):
             from gp_active_sensing.planning.routes.curves import plan_with_curves
 
             plan, joint.policy_state = plan_with_curves(policy, request, joint.policy_state)
