@@ -269,7 +269,8 @@ class SensorMonitor:
         """Return a text on the silent sensor: the missed places and the time without a reading."""
         since = "yet" if self._used_ns is None else f"for {1e-9 * (now_ns - self._used_ns):.0f} s"
         n = len(self.silent)
-        which = ", ".join([*(names[place] for place in self.silent[:SHOWN]), *["…"][: n > SHOWN]])
+        more = ", …" if n > SHOWN else ""
+        which = ", ".join(names[place] for place in self.silent[:SHOWN]) + more
         where = "1 place" if n == 1 else f"{n} places in a row"
         look = (
             "readings come and none is used, see rejected_… in /diagnostics"

@@ -54,7 +54,7 @@ def places_along(topology: Topology, start: Position, path: Sequence[int]) -> tu
 
 
 def corners(topology: Topology, start: Position, places: Sequence[int]) -> tuple[int, ...]:
-    """Return the places at which a probe turns, and the last place.
+    """Return the waypoints among places; on ground, these are the turns and the last place.
 
     `places` come from `places_along`. If `start` is None, the probe is at the first place.
     """

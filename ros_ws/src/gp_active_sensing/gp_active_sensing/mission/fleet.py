@@ -181,7 +181,7 @@ class Fleet:
         self.exclude(probe, f"{LEFT}{why}", now_ns)
         return ""
 
-    def miss_silent(self, now_ns: int) -> list[ProbeState]:
+    def drop_silent(self, now_ns: int) -> list[ProbeState]:
         """Drop and return the probes that were silent for `mission.lost_after`."""
         if len(self.probes) == 1:
             return []

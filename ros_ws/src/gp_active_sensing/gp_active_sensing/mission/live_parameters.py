@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from functools import reduce
+from operator import attrgetter
 
 from gp_active_sensing.mission import changes
 from gp_active_sensing.mission.config import ActiveSensingConfig
@@ -40,7 +40,7 @@ LIVE = (
     "waypoint.rate",
     "waypoint.altitude",
 )
-"""Names of the parameters that take effect at once; the node reads the others in `configure`."""
+"""Names of the parameters that take effect at once; others take effect at the next `configure`."""
 
 
 def adjust(parts: MissionComponents, before: ActiveSensingConfig, now: ActiveSensingConfig) -> None:
@@ -66,10 +66,10 @@ def adjust(parts: MissionComponents, before: ActiveSensingConfig, now: ActiveSen
 
 def _log_changes(before: ActiveSensingConfig, now: ActiveSensingConfig) -> None:
     """Log the changed parameters except the budget, which the mission logs."""
-    changes = []
+    texts = []
     for name in LIVE:
-        old, new = (reduce(getattr, name.split("."), config) for config in (before, now))
+        old, new = map(attrgetter(name), (before, now))
         if old != new and not name.startswith("budget."):
-            changes.append(f"{name} is now {shown(new)} (was {shown(old)})")
-    if changes:
-        logger.info("changed: %s", ", ".join(changes))
+            texts.append(f"{name} is now {shown(new)} (was {shown(old)})")
+    if texts:
+        logger.info("changed: %s", ", ".join(texts))

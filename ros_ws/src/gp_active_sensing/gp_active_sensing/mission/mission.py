@@ -433,7 +433,7 @@ class Mission:
         for name in sorted(silent_now - self._silent):
             logger.error("%s is silent: it sends no pose", name or "the probe")
         self._silent = silent_now
-        if silent := self.fleet.miss_silent(self.now_ns):
+        if silent := self.fleet.drop_silent(self.now_ns):
             for probe in silent:
                 self.decisions.forget(probe)
             self.wake_resting()

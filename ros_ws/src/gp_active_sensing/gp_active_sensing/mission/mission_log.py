@@ -49,7 +49,7 @@ class MissionLog:
         Args:
             std: (n,) standard deviation of the field at each place, in the unit of the readings.
             weights: (n,) weights of the places; None = the weights of the mission's map.
-            known: False while the scale of the readings is unknown; `std` then has no meaning.
+            known: False while the scale of the readings is unknown; `std` is then not logged.
         """
         with self._lock:
             ready = [decided for decided in self._decided if self._follows(*decided[:2])]
@@ -74,7 +74,7 @@ class MissionLog:
         logger.info("stage %d%s: %s", number, whose, f"{why[0].lower()}{why[1:]}")
 
     def _uncertainty_now(self, std: FloatArray, weights: FloatArray | None) -> str:
-        """Describe the root mean variance of the map, now and at the last call."""
+        """Describe the root of the map's mean variance, now and at the last call."""
         with np.errstate(over="ignore", invalid="ignore"):
             if weights is None:
                 weights = self._mission.loop.topology.weights

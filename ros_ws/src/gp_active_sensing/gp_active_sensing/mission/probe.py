@@ -98,7 +98,7 @@ class ProbeState:
         self.set_config(config)
         self.progress = ProgressChecker(loop, ingestion)
         self.ground = GroundMonitor(loop, ingestion, off_map)
-        self.stages = StageLog()
+        self.stages = StageLog(name)
         self.sortie = sortie
         self.drive = DriveRecord()
         self.flows = flows
@@ -419,9 +419,8 @@ class ProbeState:
         plan = self.plan
         assert plan is not None
         self.waypoints = ()
-        self.finished, cost = self.stages.complete(
-            plan, now_ns, self.ingestion.metres, probe=self.name, went=went, visits=self.loop.visits
-        )
+        metres, visits = self.ingestion.metres, self.loop.visits
+        self.finished, cost = self.stages.complete(plan, now_ns, metres, went=went, visits=visits)
         self.pay(cost, now_ns, plan)
         self.journal(Moved(cost=cost, where=self.whereabouts(), went=went, stamp_ns=now_ns))
         self.at = self.standing_after(self.finished)
@@ -431,7 +430,7 @@ class ProbeState:
         """End the stage at the arrival, before the reading has come."""
         plan = self.plan
         assert plan is not None
-        stage, cost = self.stages.pass_by(plan, now_ns, self.ingestion.metres, probe=self.name)
+        stage, cost = self.stages.pass_by(plan, now_ns, self.ingestion.metres)
         self.journal(Moved(cost=cost, where=self.whereabouts(), passed=True, stamp_ns=now_ns))
         self.queue_passed(stage, cost, now_ns)
         self.since = self._clock() if received is None else received

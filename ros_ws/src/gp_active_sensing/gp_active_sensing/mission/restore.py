@@ -263,7 +263,7 @@ class MissionRestorer:
         metres = probe.ingestion.metres
         cost = self._gaps.cost(probe, event.cost, stamp_ns)
         if event.passed and plan is not None:
-            stage, cost = probe.stages.pass_by(plan, stamp_ns, metres, probe=probe.name, cost=cost)
+            stage, cost = probe.stages.pass_by(plan, stamp_ns, metres, cost)
             probe.queue_passed(stage, cost, stamp_ns)
             return
         probe.pay(cost, stamp_ns, None if event.given_up else plan or probe.stages.home)
@@ -272,14 +272,9 @@ class MissionRestorer:
             probe.forget_decision()
             probe.home, probe.resting = False, ""
         elif plan is not None:
+            visits = self._mission.loop.visits
             probe.finished, _ = probe.stages.complete(
-                plan,
-                stamp_ns,
-                metres,
-                probe=probe.name,
-                went=event.went,
-                visits=self._mission.loop.visits,
-                cost=cost,
+                plan, stamp_ns, metres, went=event.went, visits=visits, cost=cost
             )
             probe.at = probe.standing_after(probe.finished)
             self._record(probe.finished)

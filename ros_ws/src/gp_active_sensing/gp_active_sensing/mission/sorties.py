@@ -26,8 +26,8 @@ _CHARGED = 0.1
 class Sortie:
     """Range of a battery in metres and seconds; used under the mission's lock.
 
-    Metres and seconds are counted from the battery change on, also during a pause. If drives exceed
-    their plans, the range is reduced by the excess that is expected on the way home.
+    Metres and seconds are counted from the battery change on, also during a pause. If drives have
+    exceeded their plans, the range is divided by the expected ratio of later drives to their plans.
     """
 
     def __init__(self, whole: SortieConfig, battery: BatteryConfig) -> None:
@@ -38,7 +38,7 @@ class Sortie:
         self.waiting = False
         """True while the probe waits for another battery at the end place."""
         self.stages = 0
-        """Number of places visited since the battery change."""
+        """Number of drives to a place since the battery change."""
         self.level = math.nan
         """State of charge, 0 to 1; NaN = unknown."""
         self._reserve = battery.reserve
@@ -79,9 +79,8 @@ class Sortie:
 
     def limit(self, budget: Budget) -> Budget:
         """Return the budget, limited to the range of this sortie."""
-        return least_of(
-            self._stretched(self.whole.minus(cost=self._spent), self._by_charge), budget
-        )
+        left = self.whole.minus(cost=self._spent)
+        return least_of(self._stretched(left, self._by_charge), budget)
 
     def fresh(self) -> Budget:
         """Return the metres and seconds that may be planned with a full battery."""
@@ -89,9 +88,9 @@ class Sortie:
         return self._stretched(self.whole, math.inf if math.isnan(self.level) else charge)
 
     def _stretched(self, left: Budget, charge: float) -> Budget:
-        """Return the metres and seconds that may be planned with a remaining budget.
+        """Return the metres and seconds that may be planned with a remaining budget `left`.
 
-        `charge` is the range that the battery's charge allows [m]. The result is below the budget
+        `charge` is the range that the battery's charge allows [m]. The result is less than `left`
         if drives have exceeded their plans.
         """
         if math.isfinite(charge):

@@ -20,13 +20,14 @@ class StageLog:
     Time and distance are counted from the first decision on, except during a pause.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, probe: str) -> None:
         self.number = 0
         self.plan: Plan | None = None
         """Decision that the probe carries out; None = none."""
         self.home: Plan | None = None
         """Plan of the present drive to the end place; None = none."""
         self.driven = Cost(0.0, 0.0)
+        self._probe = probe
         self._values: dict[int, list[float]] = {}
         self._charged: tuple[int, float] | None = None
         self._unrecorded: list[Stage] = []
@@ -57,7 +58,6 @@ class StageLog:
         now_ns: int,
         metres: float,
         *,
-        probe: str = "",
         went: int | None = None,
         visits: int | None = None,
         cost: Cost | None = None,
@@ -69,13 +69,13 @@ class StageLog:
         """
         values = self._values.get(plan.path[-1] if went is None else went, [])
         value = sum(values) / len(values) if values else None
-        stage, cost = self.pass_by(plan, now_ns, metres, probe=probe, cost=cost)
+        stage, cost = self.pass_by(plan, now_ns, metres, cost)
         stage = replace(stage, value=value, went=went, visits=visits)
         self.settle(stage)
         return stage, cost
 
     def pass_by(
-        self, plan: Plan, now_ns: int, metres: float, *, probe: str = "", cost: Cost | None = None
+        self, plan: Plan, now_ns: int, metres: float, cost: Cost | None = None
     ) -> tuple[Stage, Cost]:
         """End the stage at the arrival, before the reading has come; return stage and cost.
 
@@ -84,7 +84,7 @@ class StageLog:
         cost = self.owed(now_ns, metres) if cost is None else cost
         self.add_cost(cost, now_ns, metres)
         self.plan = None
-        return Stage(self.number, plan, None, self.driven, now_ns, probe=probe), cost
+        return Stage(self.number, plan, None, self.driven, now_ns, probe=self._probe), cost
 
     def settle(self, stage: Stage) -> None:
         """Queue an ended stage for recording."""

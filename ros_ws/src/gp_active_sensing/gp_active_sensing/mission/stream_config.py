@@ -204,8 +204,7 @@ class QuantityConfig(ReadingConfig, PlannedConfig):
 
     def reading(self) -> ReadingConfig:
         """Return the part of this configuration that is about the readings."""
-        names = (each.name for each in fields(ReadingConfig))
-        return ReadingConfig(**{name: getattr(self, name) for name in names})
+        return ReadingConfig(**{f.name: getattr(self, f.name) for f in fields(ReadingConfig)})
 
 
 @dataclass(frozen=True)

@@ -81,8 +81,8 @@ class ReadingIntake:
         kept = max(KEPT, round(KEPT_SECONDS * fastest))
         gate = OutlierGate(loop, reading.gate, reading.gate_places, kept)
         window = None if reading.window is None else AveragingWindow(reading.window)
-        self.nearing = None if reading.window is not None else ClosestPoint(matcher.spacing)
-        """Queue of the first readings of a point; None = an averaging window is configured."""
+        self.nearing = ClosestPoint(matcher.spacing)
+        """Queue of the first readings of a point; unused if an averaging window is configured."""
         self.pipeline = ReadingPipeline(
             loop, gate, window, clock=clock, journal=journal, unit=reading.unit
         )
@@ -119,7 +119,7 @@ class ReadingIntake:
     @property
     def averaging(self) -> int:
         """Number of readings that wait in the averaging window or in the queue `nearing`."""
-        return len(self.pipeline.window) + (0 if self.nearing is None else len(self.nearing))
+        return len(self.pipeline.window) + len(self.nearing)
 
     def process_reading(self, raw: RawReading, received: float) -> None:
         """Process a reading of this intake's quantity."""
@@ -143,8 +143,7 @@ class ReadingIntake:
             return
         if (oldest := self.synchronizer.add(pending)) is not None:
             self._reject("no_pose", oldest.reading, "too many readings wait")
-        if self.nearing is not None:
-            self._ready += self.nearing.release_at_stop(stamp_ns, received)
+        self._ready += self.nearing.release_at_stop(stamp_ns, received)
 
     def drive(self, pose: Pose, match: Match | None, received: float) -> None:
         """Set the probe's place; `match` None = the probe is off the map."""
@@ -179,9 +178,7 @@ class ReadingIntake:
 
     def finish(self) -> list[Reading]:
         """Use or reject all waiting readings; return the accepted readings."""
-        ready = self._placed(self.synchronizer.pop_all())
-        if self.nearing is not None:
-            ready += self.nearing.pop_all()
+        ready = self._placed(self.synchronizer.pop_all()) + self.nearing.pop_all()
         self.visits.clear()
         self._reject_unfinished("partial_visit", "too little of its road was driven")
         return self.pipeline.process(ready) + self.pipeline.close()
@@ -189,10 +186,7 @@ class ReadingIntake:
     def forget_times(self) -> None:
         """Reject all waiting readings and end all stays, because the clock went back."""
         reason, why = "clock_backwards", "the clock went back"
-        waited = self.synchronizer.pop_all()
-        if self.nearing is not None:
-            waited += self.nearing.pop_all()
-        for pending in waited:
+        for pending in self.synchronizer.pop_all() + self.nearing.pop_all():
             self._reject(reason, pending.reading, why)
         self.visits.clear()
         self._reject_unfinished(reason, why)
@@ -204,8 +198,7 @@ class ReadingIntake:
     def restart_poses(self) -> None:
         """Forget the probe's position after a jump of the stamps or a change of the delay."""
         self.lag.clear()
-        if self.nearing is not None:
-            self.nearing.restart()
+        self.nearing.restart()
 
     def restore(self, event: ReadingUsed | ReadingGated) -> None:
         """Restore a journalled reading after a restart."""
@@ -221,7 +214,7 @@ class ReadingIntake:
     def _release_near(self, received: float) -> list[PendingReading]:
         """Return the readings that need not wait any longer for the probe to come nearer."""
         pose, match = self.track.newest, None if self.off_map else self.here
-        if self.nearing is None or pose is None:
+        if not self.pipeline.by_stay or pose is None:
             return []
         if self._delay:
             pose = self.track.at(pose.stamp_ns - round(1e9 * self._delay))
@@ -283,12 +276,13 @@ class ReadingIntake:
         if location is not None and not self._has_settled(location, pose, sensor):
             self.rejected["settling"] += 1
             return []
+        queued = PendingReading(placed, pending.received)
         if location is not None and self.pipeline.open and self.loop.costs(location):
             if self.matcher.is_line(location):
-                return self.visits.add(location, placed, pending.received)
-            if self.nearing is not None:
-                return self.nearing.add(location, PendingReading(placed, pending.received))
-        return [PendingReading(placed, pending.received)]
+                return self.visits.add(location, queued)
+            if self.pipeline.by_stay:
+                return self.nearing.add(location, queued)
+        return [queued]
 
     def _has_settled(self, place: int, pose: Pose, sensor: Pose) -> bool:
         if self.dwelling.seconds > 0.0 and sensor is not pose:

@@ -122,7 +122,7 @@ class StayAverage:
         self._weight_squares *= count
 
     @property
-    def worth(self) -> float:
+    def effective_count(self) -> float:
         """Effective number of readings, at least 1."""
         return max(1.0, self._weight**2 / self._weight_squares)
 
@@ -372,7 +372,7 @@ class Stays:
         times = self._farther(further=stay.further)
         across = times * math.hypot(beside, math.sqrt(stay.position_variance))
         up = times * math.hypot(above, math.sqrt(stay.height_variance))
-        variance = noise_of(stay.worth, stay.sample_variance, noise)
+        variance = noise_of(stay.effective_count, stay.sample_variance, noise)
         # Readings of a coarse scale may all be equal.
         variance = max(variance, _LEAST * (1.0 + stay.value * stay.value))
         return variance, self._written(reading.location, across, up)

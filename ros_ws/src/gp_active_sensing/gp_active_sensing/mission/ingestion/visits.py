@@ -128,16 +128,15 @@ class SegmentCoverage:
         self._forget(stamp_ns)
         return ready
 
-    def add(self, place: int, reading: Reading, received: float) -> list[PendingReading]:
+    def add(self, place: int, queued: PendingReading) -> list[PendingReading]:
         """Add a reading; return the readings of its segment if enough of the segment is driven."""
-        queued = PendingReading(reading, received)
         visit = self._visits.get(place)
         if visit is None:  # no pose was matched to this place
-            visit = self._visits[place] = _Visit(1.0, 0.0, reading.stamp_ns)
+            visit = self._visits[place] = _Visit(1.0, 0.0, queued.reading.stamp_ns)
         visit.queued.append(queued)
         if len(visit.queued) > MOST_PENDING:
             self.left.append(visit.queued.pop(0))
-        return self._release(visit, received)
+        return self._release(visit, queued.received)
 
     def _release(self, visit: _Visit, received: float) -> list[PendingReading]:
         if visit.high - visit.low < self._needed:

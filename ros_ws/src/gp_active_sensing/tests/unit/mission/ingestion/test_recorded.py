@@ -197,7 +197,7 @@ def test_visits() -> None:
             held, apart = pending(rng, k), float(rng.choice([0.0, 1.0, 1.2, 2.0, 2.5, 8.0]))
             found.append(kept(coverage.drive(here, k % 7 / 8, now, 0.25 * k)))
             place = held.reading.location
-            found.append(kept(coverage.add(place, held.reading, 0.25 * k)))
+            found.append(kept(coverage.add(place, PendingReading(held.reading, 0.25 * k))))
             found.append([coverage.waiting, len(coverage.left), len(window), len(nearing)])
             found.append(kept(window.add(held) + window.pass_time(now - 3 * SECOND, here)))
             found.append(kept(nearing.add(place, held)))

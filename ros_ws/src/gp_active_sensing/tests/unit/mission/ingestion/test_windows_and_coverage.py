@@ -34,8 +34,8 @@ def test_the_average_has_the_stamp_of_the_last_and_says_when_it_began() -> None:
 S = 1_000_000_000
 
 
-def reading(t: float) -> Reading:
-    return Reading(round(t * S), 1, 5.0)
+def reading(t: float) -> PendingReading:
+    return held(t, 5.0)
 
 
 def visits(coverage: float = 0.5) -> SegmentCoverage:
@@ -53,14 +53,14 @@ def test_entering_from_the_segment_before_counts_from_its_start() -> None:
     v = visits()
     drive(v, 0, (0.0, 0.9))
     drive(v, 1, (1.0, 0.3))
-    assert v.add(1, reading(1.0), 1.0) == []
+    assert v.add(1, reading(1.0)) == []
     assert len(drive(v, 1, (2.0, 0.5))) == 1
 
 
 def test_leaving_to_the_segment_after_counts_to_its_end() -> None:
     v = visits()
     drive(v, 1, (0.0, 0.1), (1.0, 0.4))
-    v.add(1, reading(1.0), 1.0)
+    v.add(1, reading(1.0))
     assert len(drive(v, 2, (2.0, 0.1))) == 1
 
 
@@ -68,9 +68,9 @@ def test_a_moment_on_the_wrong_segment_loses_nothing_of_the_right_one() -> None:
     v = visits()
     drive(v, 1, (0.0, 0.0), (1.0, 0.3))
     drive(v, 7, (2.0, 0.5))
-    v.add(7, reading(2.0), 2.0)
+    v.add(7, reading(2.0))
     drive(v, 1, (3.0, 0.6))
-    assert len(v.add(1, reading(3.0), 3.0)) == 1
+    assert len(v.add(1, reading(3.0))) == 1
     drive(v, 2, (20.0, 0.5))
     assert [held.reading.stamp_ns for held in v.left] == [2 * S]
 
@@ -80,6 +80,6 @@ def test_of_too_many_readings_the_oldest_go(monkeypatch: pytest.MonkeyPatch) -> 
     v = visits()
     drive(v, 1, (0.0, 0.0))
     for i in range(5):
-        v.add(1, reading(0.1 * i), 0.0)
+        v.add(1, reading(0.1 * i))
     assert [held.reading.stamp_ns for held in v.left] == [0, S // 10]
     assert v.waiting == 3
