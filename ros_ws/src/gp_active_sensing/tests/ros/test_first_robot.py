@@ -72,15 +72,15 @@ class Newcomer(Reader):
         wait_until(there, f"the robot; see {log}")
 
     def end_robots(self) -> None:
-        for process, _ in self.robots:
-            process.send_signal(signal.SIGINT)  # Ctrl-C
+        for process, log in self.robots:
+            assert "Traceback" not in log.read_text(), log.read_text()
+            process.send_signal(signal.SIGINT)  # Ctrl-C: a callback may find its context ended
         for process, log in self.robots:
             try:
                 assert process.wait(LIMIT) in (0, -signal.SIGINT, 1), log.read_text()
             except subprocess.TimeoutExpired:  # rclpy's own handler hangs once in fifty times
                 process.kill()
                 process.wait()
-            assert "Traceback" not in log.read_text(), log.read_text()
         self.robots.clear()
 
 
