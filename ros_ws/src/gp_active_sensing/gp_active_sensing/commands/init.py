@@ -39,9 +39,9 @@ _NEEDED = ("map", "reading", "pose", "budget")
 @click.option("--frame", default="", help="Frame of the map, if its file names none.")
 @click.option(
     "--speed",
-    type=float,
-    metavar="M/S",
-    help="Speed of the robot where the map has no speed limit. Needed for a budget in time.",
+    metavar="SPEED",
+    help="Speed of the robot where the map has no speed limit: 1.5 (m/s) or 3 kn. Needed for a "
+    "budget in time.",
 )
 @click.option("--reading", metavar="TOPIC", help="Topic of the readings.")
 @click.option("--reading-type", default="", metavar="TYPE", help="Message type: package/msg/Name.")
@@ -88,9 +88,8 @@ _NEEDED = ("map", "reading", "pose", "budget")
 @click.option("--unit", metavar="UNIT", help="Unit of the readings, such as degC.")
 @click.option(
     "--settle",
-    type=float,
-    metavar="S",
-    help="Waiting time at each place, for a slow sensor.  [default: 0]",
+    metavar="TIME",
+    help="Waiting time at each place, for a slow sensor: 30 (s) or 2 min.  [default: 0]",
 )
 @click.option("--export", metavar="FORMATS", help="Formats of the final map, such as csv,geojson.")
 @click.option("--name", default="", help="Name of the mission on its pages.")

@@ -181,7 +181,7 @@ class MissionDraft:
                     "note: all roads of the map have speed limits, so that --speed has no effect; "
                     "probe.speed is that of a robot that does not go by them"
                 )
-            return float(given)
+            return read_speed(given)
         if not why or "seconds" not in self.budget:
             return None
         if self.asking:
@@ -510,7 +510,10 @@ def _seconds(text: str) -> float:
     if text.strip() in ("", "0", "0.0"):
         return 0.0
     found = read_budget(text if re.search("[a-z]", text) else f"{text} s", "settle")
-    return float(found.get("seconds", 0.0))
+    if list(found) != ["seconds"]:
+        msg = f"settle: expected a time, such as 30 s or 2 min, got {text!r}"
+        raise ConfigError(msg)
+    return float(found["seconds"])
 
 
 def _formats(text: str) -> tuple[str, ...]:

@@ -35,6 +35,7 @@ _UNITS = {
     **dict.fromkeys(("min", "minutes"), ("seconds", 60.0)),
     **dict.fromkeys(("h", "hour", "hours"), ("seconds", 3600.0)),
 }
+_SPEEDS = {"": 1.0, "m/s": 1.0, "km/h": 1 / 3.6, "mph": 0.44704, "kn": 1852 / 3600}
 _HEAD = """\
 # A mission for gp_active_sensing. What is not here has its default: `ros2 param describe
 # /active_sensing NAME` says what a parameter is for. Start it:
@@ -173,16 +174,17 @@ def limitless(places: Topology | None) -> str:
 
 
 def read_speed(text: str) -> float:
-    """Parse a speed in a user's answer [m/s].
+    """Parse a speed in a user's answer, such as ``1.5`` or ``3 kn`` [m/s].
 
     Raises:
-        ConfigError: the answer is not a number above 0.
+        ConfigError: the answer is not a number above 0, or its unit is unknown.
     """
-    match = re.fullmatch(rf"\s*({_NUMBER})\s*(?:m/s)?\s*", text)
-    if match is None or float(match[1]) <= 0.0:
-        msg = f"speed: expected a number above 0 [m/s], got {text.strip()!r}"
+    match = re.fullmatch(rf"({_NUMBER})\s*([a-z/]*)", text.strip().lower())
+    factor = _SPEEDS.get(match[2]) if match else None
+    if match is None or factor is None or float(match[1]) <= 0.0:
+        msg = f"speed: expected a number above 0, such as 1.5 (m/s) or 3 kn, got {text.strip()!r}"
         raise ConfigError(msg)
-    return float(match[1])
+    return float(match[1]) * factor
 
 
 def read_budget(text: str, what: str = "budget") -> dict[str, int | float]:

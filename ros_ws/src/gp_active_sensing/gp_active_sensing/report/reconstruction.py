@@ -145,8 +145,10 @@ class GrowingReconstruction:
         if not isinstance(event, ReadingUsed | ExpertAnswered):
             part.apply(event)
             return
+        before = self.belief.covariance
         used = self._updater.add(event)
         if event.reading.quantity != self.data.of:
+            self._changed |= self.belief.covariance is not before  # the link was updated
             return
         self._changed = True
         if used is None:

@@ -73,6 +73,8 @@ def test_a_file_is_not_replaced(folder: Path) -> None:
     [
         ({"map": "no_such.kml"}, "no file 'no_such.kml'"),
         ({"budget": "a lot"}, "expected such as 40 (places)"),
+        ({"speed": "3 furlongs"}, "speed: expected a number above 0"),
+        ({"settle": "5 km"}, "settle: expected a time"),
         ({"datum": "here"}, "datum: expected LATITUDE,LONGITUDE"),
         ({"probes": "a,b", "pose": "/odom"}, "several probes cannot share a topic"),
         ({"pose-type": "sensor_msgs/msg/Imu"}, "pose.type: expected one of"),
@@ -112,10 +114,10 @@ def test_a_budget_in_time_goes_by_a_speed(folder: Path) -> None:
     done = init(**given)
     assert done.exit_code == 0, done.output
     assert "note: 4 of 6 roads" in done.output
-    done = init("--force", "--speed", "8.5", **given)
+    done = init("--force", "--speed", "18 km/h", **given)
     assert "note:" not in done.output
     config = from_mapping(ActiveSensingConfig, parameters_of(folder / "mission.yaml"))
-    assert config.map.speed == 8.5
+    assert config.map.speed == pytest.approx(5.0)
 
 
 def test_the_speed_is_asked_where_it_counts(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,9 +11,10 @@ from click.testing import CliRunner
 
 from gp_active_sensing.cli import cli
 from gp_active_sensing.errors import RunError
+from gp_active_sensing.records.event_lines import parse_events
 from gp_active_sensing.report import write_report
 from gp_active_sensing.report.payload import build_payload
-from gp_active_sensing.report.reconstruction import map_of_run, replay
+from gp_active_sensing.report.reconstruction import GrowingReconstruction, map_of_run, replay
 from gp_active_sensing.report.source import load_run
 from gp_active_sensing.web.follow import RunFollower
 from gp_active_sensing.web.view import FINER, LiveView
@@ -55,6 +56,17 @@ def test_each_quantity_has_the_map_of_its_own_readings(sonde: Path) -> None:
     assert np.abs(whole.mean - whole.further["ph"].mean).max() > 0.1
     with pytest.raises(RunError):
         map_of_run(sonde, quantity="oxygen")
+
+
+def test_a_live_map_follows_the_readings_of_the_linked_quantity(sonde: Path) -> None:
+    data = load_run(sonde).for_quantity("depth")
+    growing, links = GrowingReconstruction(data), 0
+    for event in parse_events(data.events):
+        before = growing.belief.covariance
+        growing.add([event])
+        links += growing.belief.covariance is not before
+        assert growing.now().mean[-1] == pytest.approx(growing.belief.predict()[0])
+    assert links
 
 
 def test_the_command_writes_one_quantity_or_all(sonde: Path, tmp_path: Path) -> None:
