@@ -753,7 +753,9 @@ class Mission:
                     if self.trace is not None:
                         self.trace.used(message)
                     if isinstance(message.what, RawAnswer):
-                        if self.consulting is not None:
+                        if self.consulting is None:
+                            self.unknown_senders["expert"] += 1
+                        else:
                             self.consulting.process_answer(message.what, self.now_ns)
                     elif message.probe not in self.probes:
                         self.unknown_senders[message.probe] += 1
