@@ -76,15 +76,7 @@ def test_messages_survive_json() -> None:
     assert answer.noise_variance == math.inf
 
 
-@for_each(
-    "entry",
-    [
-        [],
-        ["p", "", 1, 2],
-        ["a", "", 1, 0, "map", 1.0, 2.0, "x", 1.0],
-        "text",
-    ],
-)
+@for_each("entry", [[], ["p", "", 1, 2], ["a", "", 1, 0, "map", 1.0, 2.0, "x", 1.0], "text"])
 def test_what_is_no_message_is_refused(entry: Any) -> None:
     with pytest.raises(ValueError, match="not a message that was used"):
         parse_used(entry)

@@ -24,13 +24,7 @@ def test_every_live_parameter_is_one_and_takes_effect() -> None:
     before = config(budget={"readings": 3, "metres": 50.0})
     parts = build_parts(before, None)
     now = config(
-        budget={
-            "readings": 2,
-            "metres": 60.0,
-            "seconds": 70.0,
-            "error": 1.5,
-            "error_of": "worst",
-        },
+        budget={"readings": 2, "metres": 60.0, "seconds": 70.0, "error": 1.5, "error_of": "worst"},
         limit={"expansions": 5},
         mission={
             "arrival_radius": 0.2,

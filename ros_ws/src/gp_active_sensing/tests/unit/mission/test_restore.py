@@ -385,11 +385,7 @@ def test_events_that_could_not_be_written_are_when_writing_works_again(
 
 @pytest.mark.parametrize("fits", [False, True], ids=["nothing fits", "a short line fits"])
 def test_what_a_disk_has_no_room_for_until_the_end_is_said(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-    *,
-    fits: bool,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, *, fits: bool
 ) -> None:
     append = RunDirectory.append_event
 

@@ -121,12 +121,7 @@ class Rig:
             back_to_start=back_to_start,
         )
         self.mission = Mission(
-            self.loop,
-            [self.probe],
-            Inbox(inbox),
-            self.config,
-            clock=clock,
-            journal=self._journal,
+            self.loop, [self.probe], Inbox(inbox), self.config, clock=clock, journal=self._journal
         )
         self.reports: list[DecisionRequest] = []
         self.sent: list[int] = []

@@ -197,9 +197,7 @@ def test_a_pose_before_there_was_a_clock_does_not_stay_the_newest() -> None:
     assert "pose_too_old" not in rig.ingestion.rejected
 
 
-def test_two_sources_that_take_turns_are_counted_as_jumps(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_two_sources_that_take_turns_are_counted_as_jumps(caplog: pytest.LogCaptureFixture) -> None:
     rig = Rig(grid(60))
     for i in range(10):
         rig.pose(1.0 + 0.1 * i, 500.0 * (i % 2))
