@@ -147,7 +147,7 @@ class AimForecast:
         """(L',) current weighted mean variance of the places, after the belief's transform."""
 
     def met(self, left: FloatArray) -> bool:
-        """Return whether the map will be accurate enough, by the criteria of the function `met`.
+        """Return whether the expected map error and `assurance` will both meet their limits.
 
         Args:
             left: (L',) fraction of the mean variance that remains under each candidate λ.

@@ -22,7 +22,7 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class _Leg:
-    """Path of the probe from the previous place to the end of a place, a point or a road.
+    """Path of the probe from its previous position to the end of a place (point or road).
 
     Args:
         place: index of the place.

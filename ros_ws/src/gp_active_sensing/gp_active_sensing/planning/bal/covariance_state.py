@@ -218,7 +218,7 @@ class LastVisits(NamedTuple):
 
     @property
     def parts(self) -> list[slice]:
-        """For each candidate place, the slice of the leaves after it."""
+        """For each candidate place, the slice of the last visits that follow it."""
         ends = (*self.starts[1:].tolist(), len(self.owner))
         return [slice(*part) for part in zip(self.starts.tolist(), ends, strict=True)]
 

@@ -241,7 +241,7 @@ class _BatchQuestion:
     def send(
         self, at: int | None, goal: int | None, closed: tuple[int, ...], left: Budget
     ) -> tuple[Plan, int]:
-        """Return the plan of a probe at `at`, and the number of readings that the drive may cost.
+        """Return the plan of a probe at `at`, and the largest number of readings on its drive.
 
         If the assigned `goal` is None or exceeds the budget `left`, another goal is chosen.
         """
