@@ -14,9 +14,9 @@ from gp_active_sensing.belief.prior import IDENTITY, Transform
 from gp_active_sensing.types import BoolArray, FloatArray, IntArray
 
 WIDEST, FAR = 2.0, 4.0
-"""Limits for a component after a logarithm. `WIDEST` limits its variance, relative to the mixture's
-variance. `FAR` limits the excess of its mean over the mixture's mean [mixture's standard
-deviations]."""
+"""Limits on the components of a mixture whose transform is a logarithm. `WIDEST` limits the
+variance, relative to the mixture's variance. `FAR` limits the excess of the mean over the mixture's
+mean [mixture's standard deviations]."""
 _NEGLIGIBLE = 1e-10
 """Largest total weight of the components that are left out of a distribution function."""
 _CLOSE = 1e-9

@@ -177,7 +177,7 @@ class GroundMonitor:
         self._since_ns: int | None = None
         self._looked_ns = 0
         self.astray: float | None = None
-        """Distance from the ground while an alarm lasts [m]; None = no alarm."""
+        """Distance from the free area or the roads during an alarm [m]; None = no alarm."""
 
     @property
     def limit(self) -> float:

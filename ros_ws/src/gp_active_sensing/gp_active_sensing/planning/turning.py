@@ -136,7 +136,7 @@ def _arc_and_straight(x: FloatArray, y: FloatArray, r: float) -> _Ways:
 
 
 def _arcs(x: FloatArray, y: FloatArray, r: float) -> tuple[_Ways, _Ways]:
-    """Return both paths of an arc to the left and an arc to the right; NaN = too far."""
+    """Return the two paths that turn left and then right; NaN = there is no such path."""
     east, north = x, y - r
     far = np.hypot(east, north)
     with np.errstate(invalid="ignore", divide="ignore"):

@@ -29,9 +29,9 @@ from collections.abc import Callable, Sequence
 from gp_active_sensing.mission.poses import Pose
 
 _CHORD, _START = 6.0, 16.0
-"""A chord ends beyond this distance from the anchor: in motion, and at rest [estimated σ]."""
+"""Smallest length of a chord: `_CHORD` in motion, `_START` at rest [estimated σ]."""
 _CLAIMED_CHORD, _CLAIMED_START = 0.5, 2.0
-"""A chord ends beyond this distance from the anchor: in motion, and at rest [published σ]."""
+"""Smallest length of a chord: in motion, and at rest [published σ]."""
 _GUESS = 0.25
 """Noise that is assumed before the first estimate, as a fraction of the published σ."""
 _FOLLOWS = 10.0

@@ -421,7 +421,7 @@ class CovarianceState:
     def leaves(self) -> LastVisits | None:
         """Last visits of a state with two remaining readings.
 
-        None = no visit, or more than `MOST_LEAVES` visits, can follow one of the candidates.
+        None = a candidate can be followed by no visit, or by more than `MOST_LEAVES` visits.
         """
         self.prepare()
         problem, follow = self.problem, list[IntArray]()

@@ -145,9 +145,9 @@ class Bal:
     def plan(self, request: PlanRequest, state: PolicyState = None) -> tuple[Plan, PolicyState]:
         """Choose the next place; see `Policy.plan`.
 
-        The bounds in the plan refer to the value of all readings that the search looks ahead. If
-        the time ends before these bounds are known, the policy chooses the place with the largest
-        expected entropy. The bounds in the plan then refer to this reading only.
+        The bounds in the plan refer to the value of the next `Plan.horizon` readings. If the time
+        ends before these bounds are known, the policy chooses the place with the largest expected
+        entropy. The bounds in the plan then refer to this reading only.
         """
         belief, topology, pending = request.belief, request.topology, request.pending
         limit, clock = request.limit, request.clock
