@@ -53,7 +53,7 @@ def drivable(tags: Mapping[str, str]) -> bool:
 
 
 def directions(tags: Mapping[str, str]) -> tuple[bool, bool]:
-    """Return flags for driving forward and backward; both are False if the direction varies."""
+    """Return flags for driving forward and backward; both are False on a reversible road."""
     implied = tags.get("junction") in ("roundabout", "circular") or tags["highway"] == "motorway"
     return _ONE_WAY.get(tags.get("oneway", ""), (True, not implied))
 
