@@ -119,7 +119,8 @@ def _header(data: Mapping[str, Any], path: Path) -> dict[str, Any]:
 def _add_feature(drafts: Drafts, junctions: set[str], feature: Any, index: int) -> None:
     where, problems = f"feature {index}", drafts.problems
     if not isinstance(feature, dict) or feature.get("type") != "Feature":
-        problems.append(f"{where}: expected a GeoJSON Feature, got {brief_repr(feature)}")
+        got = feature.get("type") if isinstance(feature, dict) else feature
+        problems.append(f"{where}: expected an object of type 'Feature', got {brief_repr(got)}")
         return
     properties = feature.get("properties")
     if not isinstance(properties, dict):
