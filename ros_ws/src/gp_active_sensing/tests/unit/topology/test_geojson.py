@@ -73,7 +73,7 @@ def without(key: str) -> dict[str, Any]:
 
 def test_broken_features(tmp_path: Path) -> None:
     for feature, message in (
-        (7, "feature 1: expected a GeoJSON Feature, got 7"),
+        (7, "feature 1: expected an object of type 'Feature', got 7"),
         ({"type": "Feature"}, "feature 1: expected properties, got None"),
         (
             {"type": "Feature", "properties": {"id": "p"}, "geometry": {"type": "Polygon"}},
