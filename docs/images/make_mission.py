@@ -29,7 +29,12 @@ mpl.use("Agg")
 
 import matplotlib.pyplot as plt  # noqa: E402
 import numpy as np  # noqa: E402
-from matplotlib.colors import BoundaryNorm, ListedColormap  # noqa: E402
+from matplotlib.colors import (  # noqa: E402
+    BoundaryNorm,
+    LinearSegmentedColormap,
+    ListedColormap,
+    to_hex,
+)
 from matplotlib.patches import PathPatch  # noqa: E402
 from matplotlib.patheffects import withStroke  # noqa: E402
 from matplotlib.path import Path as Outline  # noqa: E402
@@ -37,7 +42,7 @@ from matplotlib.ticker import MaxNLocator  # noqa: E402
 from PIL import Image  # noqa: E402
 from scipy.ndimage import distance_transform_edt, zoom  # noqa: E402
 
-from gp_active_sensing.report.frame import DOUBT, VALUES, colour_table  # noqa: E402
+from gp_active_sensing.report.frame import DOUBT, VALUES  # noqa: E402
 from gp_active_sensing.report.reconstruction import replay  # noqa: E402
 from gp_active_sensing.report.source import RunData, load_run  # noqa: E402
 from gp_active_sensing.report.steps import Reconstruction, ReportStep  # noqa: E402
@@ -81,7 +86,7 @@ class Panel:
 
     @property
     def colour_map(self) -> ListedColormap:
-        return ListedColormap(colour_table(self.colours, BANDS))
+        return ListedColormap(_ramp(self.colours, BANDS))
 
 
 class Lake:
@@ -161,7 +166,7 @@ def frames(data: RunData, done: Reconstruction) -> Iterator[tuple[Image.Image, i
 def _words(step: ReportStep, total: int, unit: str) -> str:
     return (
         f"reading {step.observed:3} of {total}  {step.metres / 1000.0:4.1f} km  "
-        f"typical error {step.rmspe:4.2f} {unit}"
+        f"typical error {step.scores['rmspe']:4.2f} {unit}"
     )
 
 
@@ -242,12 +247,18 @@ def _draw_way(axes: Any, lake: Lake, steps: tuple[ReportStep, ...]) -> None:
     )
 
 
+def _ramp(anchors: tuple[str, ...], count: int) -> list[str]:
+    """Return colours ("#rrggbb"), interpolated linearly between the anchors."""
+    ramp = LinearSegmentedColormap.from_list("", anchors, count)
+    return [to_hex(colour) for colour in ramp(np.arange(count))]
+
+
 def _palette() -> list[tuple[int, int, int]]:
     """Return the colours of all frames: of the maps, of the planned way on them, of the rest."""
-    maps = [*colour_table(VALUES, BANDS), *colour_table(DOUBT, BANDS)]
-    found = [*maps, *(colour_table((colour, AHEAD), 5)[2] for colour in maps)]
+    maps = [*_ramp(VALUES, BANDS), *_ramp(DOUBT, BANDS)]
+    found = [*maps, *(_ramp((colour, AHEAD), 5)[2] for colour in maps)]
     for pair in ((PAPER, INK), (PAPER, ROBOT), (PAPER, SHORE)):
-        found += colour_table(pair, 8)
+        found += _ramp(pair, 8)
     return [tuple(bytes.fromhex(colour[1:])) for colour in dict.fromkeys(found)]
 
 
