@@ -507,9 +507,9 @@ def _yes(text: str) -> bool:
 
 
 def _seconds(text: str) -> float:
-    if text.strip() in ("", "0", "0.0"):
+    if not text.strip(" 0."):
         return 0.0
-    found = read_budget(text if re.search("[a-z]", text) else f"{text} s", "settle")
+    found = read_budget(text if re.search("[A-Za-z]", text) else f"{text} s", "settle")
     if list(found) != ["seconds"]:
         msg = f"settle: expected a time, such as 30 s or 2 min, got {text!r}"
         raise ConfigError(msg)

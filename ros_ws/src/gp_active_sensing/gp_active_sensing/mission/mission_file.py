@@ -23,7 +23,7 @@ from gp_active_sensing.util.yaml_files import check_meaning, comment, scalar
 if TYPE_CHECKING:
     from gp_active_sensing.records.run_map import GridMap
 
-_NUMBER = r"[-+]?\d+(?:\.\d+)?"
+_NUMBER = r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)"
 _SIDES = re.compile(rf"^\s*({_NUMBER})\s*[x×]\s*({_NUMBER})\s*m?\s*$")
 _CORNERS = re.compile(rf"^\s*{_NUMBER}(?:\s*,\s*{_NUMBER}){{3}}\s*$")
 _AMOUNT = re.compile(rf"^\s*({_NUMBER})\s*([A-Za-z]*)\s*$")

@@ -42,10 +42,11 @@ def test_all_that_can_be_said(folder: Path) -> None:
     more = ["--spacing", "10", "--frame", "lake", "--field", "data[1]", "--delay", "1.5"]
     more += ["--reading-type", "std_msgs/msg/Float64MultiArray", "--datum", "52.5,13.4"]
     more += ["--pose-type", "sensor_msgs/msg/NavSatFix", "--probes", "2", "--run-dir", "runs/a"]
+    more += ["--settle", "0.00", "--speed", ".5"]
     done = init(*more, "--waypoint", "goal_pose", "--out", "mine.yaml", **ALL)
     assert done.exit_code == 0, done.output
     config = from_mapping(ActiveSensingConfig, parameters_of(folder / "mine.yaml"))
-    assert (config.map.spacing, config.map.frame) == (10.0, "lake")
+    assert (config.map.spacing, config.map.frame, config.map.speed) == (10.0, "lake", 0.5)
     assert (config.reading.field, config.reading.delay) == ("data[1]", 1.5)
     assert config.reading.type == "std_msgs/msg/Float64MultiArray"
     assert config.pose.datum == (52.5, 13.4)
