@@ -42,7 +42,7 @@ from gp_active_sensing.report.steps import (
 logger = logging.getLogger(__name__)
 
 GROUPS = 200
-"""Half the largest number of reading groups. Above it, neighbouring groups are merged in pairs."""
+"""Number of reading groups after a merge in pairs; a merge is due above twice this number."""
 _OF_MAIN = (
     "value", "promised", "explained", "regret", "recommended", "rms", "nlpd", "coverage", "reading_"
 )  # fmt: skip

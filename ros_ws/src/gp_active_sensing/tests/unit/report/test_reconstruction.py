@@ -96,7 +96,7 @@ def test_an_interrupted_stage_has_no_value_yet(tmp_path: Path) -> None:
     records = (out / "records.jsonl").read_text().splitlines(keepends=True)
     (out / "records.jsonl").write_text("".join(records[:-1]))
     found = replay(load_run(out))
-    assert found.steps[-1].plan is not None
+    assert found.steps[-1].plan.waypoint is not None
     assert found.steps[-1].value is None
     assert found.mean[-1] == pytest.approx(found.mean[-2])
 
