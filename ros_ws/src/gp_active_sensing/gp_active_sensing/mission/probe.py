@@ -527,6 +527,8 @@ class ProbeState:
             return ""
         if left.metres is None and not by_time:
             return ""
+        if drive.start is None and self.standing() is None:
+            return ""  # off the map, a new decision would have the same result
         metres, planned = self.ingestion.metres, plan.cost
         have = left.minus(cost=self.stages.owed(now_ns, metres))
         driven = Cost(metres - drive.metres, 1e-9 * (now_ns - drive.begun_ns))

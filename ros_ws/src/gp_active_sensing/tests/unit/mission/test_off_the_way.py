@@ -9,9 +9,10 @@ import shapely
 
 from gp_active_sensing.mission import changes
 from gp_active_sensing.mission.ingestion.ingestion import Ingestion
+from gp_active_sensing.types import Budget
 from tests.cases import for_each
 from tests.robots import Localisation, Robot, Voyage
-from tests.unit.mission.worlds import Rig, grid
+from tests.unit.mission.worlds import Rig, begun, grid
 
 CONFIG: dict[str, Any] = {
     "map": {"kind": "grid", "spacing": 10.0, "outline": [[0, 0], [60, 0], [60, 40], [0, 40]]},
@@ -111,6 +112,15 @@ def test_off_the_map_is_an_alarm(then: str, caplog: pytest.LogCaptureFixture) ->
     assert voyage.run(400.0, lambda: mission.alarms == ())
     assert voyage.run(900.0), "and it goes on"
     assert mission.state == "ended"
+
+
+def test_far_off_the_map_a_probe_does_not_turn_back_again_and_again() -> None:
+    rig = begun(Rig(grid(5), budget=Budget(9, 60.0, end=0), snap_distance=20.0))
+    rig.pose(2.0, 0.0, 45.0)  # it has used too much for the way to its goal and home
+    for _ in range(5):
+        rig.step(2.0)
+    kinds = [event["event"] for event in rig.events]
+    assert kinds.count("decision") == 2, "one on the map, and one off it"
 
 
 def test_a_latched_pose_holds_until_the_next_one() -> None:
