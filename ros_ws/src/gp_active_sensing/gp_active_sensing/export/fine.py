@@ -159,5 +159,6 @@ def _made(
 
 def _check_count(count: float, spacing: float, most: int = MOST_POINTS) -> None:
     if count > most:
-        msg = f"a spacing of {spacing:g} m makes {count:.3g} points, more than {most}; take a "
-        raise RunError(msg + "larger one")
+        made = f"a spacing of {spacing:g} m makes {count:.3g} points, more than {most}"
+        msg = f"{made}; take a larger one"
+        raise RunError(msg)
