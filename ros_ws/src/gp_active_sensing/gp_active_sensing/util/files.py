@@ -331,6 +331,18 @@ def lock_directory(folder: Path) -> IO[bytes]:
         return stream
 
 
+def is_unlocked(folder: Path) -> bool:
+    """Return whether a directory has a lock file that no process on this machine locks."""
+    try:
+        import fcntl
+
+        with open_file(folder / LOCK) as stream:
+            fcntl.flock(stream.fileno(), fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except (ImportError, OSError):  # locked, or unknown
+        return False
+    return True
+
+
 def _opened(path: Path) -> IO[bytes]:
     try:
         number = os.open(path, os.O_RDWR | os.O_CREAT | _NOFOLLOW, 0o666)

@@ -7,6 +7,7 @@ import os
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
+from datetime import datetime, timezone
 from pathlib import Path
 
 import numpy as np
@@ -27,13 +28,15 @@ from gp_active_sensing.report.facts import RunTotals
 from gp_active_sensing.report.reconstruction import GrowingReconstruction
 from gp_active_sensing.report.source import RunData, load_run, truth_of
 from gp_active_sensing.report.track import GrowingTracks
-from gp_active_sensing.util.files import cannot, json_object, open_file
+from gp_active_sensing.util.files import LOCK, cannot, is_unlocked, json_object, open_file
 from gp_active_sensing.web.mission_state import MissionState
 
 BLOCK = 1 << 16
 """Largest number of bytes per read operation."""
 MOST_OF_LINE = 1 << 26
 """Largest accepted length of a line [bytes]."""
+ABANDONED_SECONDS = 60.0
+"""Time without a write after which the run's lock is checked [s]."""
 
 Stamp = tuple[int, int, int]
 """Identity and modification time of a file: device, inode, time [ns]."""
@@ -158,6 +161,8 @@ class RunFollower:
         """Reason why no mission is followed; "" = a mission is followed."""
         self.number = 0
         """Number of times that `found` has been set to a mission."""
+        self.abandoned_ns: int | None = None
+        """Time of the last write [ns] if no process writes the unfinished run any more."""
         self._reading: FollowedData | None = None
         """Mission that is being read: `found`, or the mission that will replace `found`."""
         self._goal = 0
@@ -215,7 +220,19 @@ class RunFollower:
             self.problem = str(error)
             return self.problem != before
         self.problem = "" if self.found is not None else self.problem
-        return changed or self.problem != before
+        return self._check_writer(self.path) or changed or self.problem != before
+
+    def _check_writer(self, path: Path) -> bool:
+        """Update `abandoned_ns`; return whether it changed."""
+        before, self.abandoned_ns, found = self.abandoned_ns, None, self.found
+        if found is not None and not (found.mission.over or found.data.summary):
+            stamps = (stamp_of(path / name) for name in (JOURNAL, LOCK))
+            newest = max((stamp[2] for stamp in stamps if stamp), default=0)
+            age = datetime.now(timezone.utc).timestamp() - 1e-9 * newest
+            # The lock is tested once per write, so that a new writer is not disturbed.
+            if newest == before or (age > ABANDONED_SECONDS and is_unlocked(path)):
+                self.abandoned_ns = newest
+        return self.abandoned_ns != before
 
     def _advance(self, path: Path, until: float) -> bool:
         config = stamp_of(path / CONFIG)

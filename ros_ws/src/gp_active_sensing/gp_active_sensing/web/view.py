@@ -10,6 +10,7 @@ import math
 import secrets
 import time
 from collections.abc import Callable, Hashable, Mapping
+from datetime import datetime
 from typing import Any, Generic, TypeVar
 
 from gp_active_sensing.records.run_directory import JOURNAL
@@ -257,6 +258,16 @@ class LiveView:
         mission = found.mission.to_mapping(done, data, None if stamp is None else 1e-9 * stamp[2])
         if self._follower.loading:
             mission["reason"] = "The run is being loaded; this is its state so far."
+        if (last_ns := self._follower.abandoned_ns) is not None:
+            moment = datetime.fromtimestamp(1e-9 * last_ns).astimezone()
+            again = "start the mission again with the same run directory"
+            if found.tracks is None:
+                again = f"add --out {data.path} --resume to the command gp-active-sensing run"
+            alarm = (
+                "no process on this machine writes this run any more; the last write was at "
+                f"{moment:%Y-%m-%d %H:%M:%S %Z}; to continue, {again}"
+            )
+            mission |= {"state": "stopped", "reason": "", "alarms": [alarm, *mission["alarms"]]}
         return {**mission, "unit": data.symbol, "records": len(data.records)}
 
     def _slots(
@@ -272,6 +283,7 @@ class LiveView:
         shown = slots(data, done, payload, found.tally, continues=continues)
         if not found.data.summary:
             state = _WORDS.get(found.mission.state, found.mission.state)
+            state = state if self._follower.abandoned_ns is None else "stopped"
             status = ". ".join(filter(None, (f"Run {state}", headline(data, found.tally))))
             shown["status"] = html.escape(status)
         return shown

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from pathlib import Path
 
@@ -80,6 +81,12 @@ def test_a_map_that_is_missing_is_said_and_waited_for(tmp_path: Path) -> None:
     assert follower.problem == ""
     assert follower.found is not None
     assert follower.found.data.topology.n == 32
+    for name in ("journal.jsonl", ".lock"):
+        os.utime(run / name, (0, 0))
+    assert not follower.advance(60.0), "a slow mission raises no alarm"
+    drive.built.recorder.close()
+    assert follower.advance(60.0)
+    assert "no process on this machine writes this run" in view.parts()["mission"]
 
 
 def test_a_promise_from_before_the_readings_is_not_what_they_began_with(tmp_path: Path) -> None:
