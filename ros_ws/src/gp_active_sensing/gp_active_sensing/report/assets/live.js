@@ -421,9 +421,10 @@
     const host = byId('spent');
     host.replaceChildren();
     byId('spent-fact').hidden = !mission.spent.length;
+    const over = ['ended', 'stopped'].includes(mission.state);
     for (const { what, share, text } of mission.spent) {
       const meter = element('div', 'meter', null, host);
-      meter.dataset.level = share > 0.9 ? 'bad' : share > 0.75 ? 'short' : '';
+      meter.dataset.level = over ? '' : share > 0.9 ? 'bad' : share > 0.75 ? 'short' : '';
       const line = element('div', '', null, meter);
       element('span', '', what, line);
       element('span', '', text, line);

@@ -62,10 +62,8 @@ def press(page: Page, name: str) -> None:
 
 
 def enabled(page: Page) -> list[str]:
-    found = page.evaluate(
-        "[...document.querySelectorAll('#buttons button:enabled')].map((b) => b.dataset.do)"
-    )
-    return list(found)
+    names = "[...document.querySelectorAll('#buttons button:enabled')].map((b) => b.dataset.do)"
+    return list(page.evaluate(names))
 
 
 def test_a_mission_under_way(watch: Open, tmp_path: Path) -> None:
@@ -82,6 +80,7 @@ def test_a_mission_under_way(watch: Open, tmp_path: Path) -> None:
             assert process.wait(LIMIT) == 0
         until_text(page, "state", "Finished, stage 6")
         assert text(page, "where") == "stage 6 of 6"
+        assert page.evaluate("document.querySelectorAll('.meter[data-level=bad]').length") == 0
         assert page.evaluate("document.querySelectorAll('canvas.map').length") == 3
         assert page.evaluate("document.querySelectorAll('#charts figure').length") > 4
         assert page.evaluate("document.documentElement.dataset.link") == "over"
@@ -228,10 +227,8 @@ def test_the_strip_comes_first_on_desk_and_phone(watch: Open, tmp_path: Path) ->
             )
             assert tops == sorted(tops), tops
             assert page.evaluate(OVERFLOW) <= 0
-            levels = page.evaluate(
-                "[...document.querySelectorAll('.meter')].map((m) => m.dataset.level)"
-            )
-            assert levels == ["", "bad"]
+            levels = "[...document.querySelectorAll('.meter')].map((m) => m.dataset.level)"
+            assert page.evaluate(levels) == ["", "bad"]
             box = page.evaluate("document.getElementById('sound').getBoundingClientRect().toJSON()")
             page.mouse(box["x"] + 9, box["y"] + 9, click=True)  # a tone needs a gesture
             until_text(page, "sound", "Sound on")
