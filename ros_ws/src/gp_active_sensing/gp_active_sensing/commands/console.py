@@ -42,7 +42,7 @@ _LATENCIES = (
 )
 
 
-_ERRORS = (("promised_error", "expected error"), ("rmspe", "actual"), ("regret", "regret"))
+_ERRORS = (("promised_error", "expected error"), ("rmspe", "RMSPE"), ("regret", "regret"))
 """Key of each error in the record of a stage, and its label in the console line."""
 
 
@@ -184,15 +184,11 @@ def _quality_lines(
         yield "linked", f"with a probability of {100.0 * each['link_probability']:.0f} %"
     if each.get("promised_error") is not None:
         yield "expected error", promised(each)
-    errors = []
     if each.get("promised_error") is not None and each.get("rmse") is not None:
         over = "all places, by map.weights" if weighted else "all places"
-        errors.append(f"{each['rmse']:.3g}{unit} over {over}")
+        yield "actual error", f"{each['rmse']:.3g}{unit} over {over}"
     if each.get("rmspe") is not None:
-        errors.append(f"RMSPE {each['rmspe']:.3g}{unit} against {each['errors_against']}")
-    if errors:
-        yield "actual error", "; ".join(errors)
-    if each.get("rmspe") is not None:
+        yield "RMSPE", f"{each['rmspe']:.3g}{unit} against {each['errors_against']}"
         yield "log loss", f"{each['nlpd']:.2f} nat (NLPD; smaller is better)"
     if each.get("coverage_90") is not None:
         yield "intervals", _interval_line(each)

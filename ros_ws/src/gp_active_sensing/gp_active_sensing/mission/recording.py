@@ -257,7 +257,7 @@ class Recorder:
             *([] if gap is None else [f"gap {gap:.3g} nat"]),
             f"planned in {record['plan_seconds']:.2f} s",
         ]
-        figures = {"promised_error": "expected error", "rmspe": "actual error", "regret": "regret"}
+        figures = {"promised_error": "expected error", "rmspe": "RMSPE", "regret": "regret"}
         for key, text in figures.items():
             if record.get(key) is not None:
                 parts.append(f"{text} {record[key]:.4g}{unit}")

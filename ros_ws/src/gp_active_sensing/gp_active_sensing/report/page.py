@@ -209,7 +209,7 @@ def _tiles(data: RunData, done: Reconstruction, payload: Mapping[str, Any]) -> I
     if rmspe is not None and done.truth is not None:
         spread = float(np.std(done.truth[-1]))
         text = (
-            f"actual error (RMSPE){of} at unread places; standard deviation of the true field: "
+            f"error{of} at unread places (RMSPE); standard deviation of the true field: "
             f"{spread:.3g}{unit}"
         )
         yield tile(f"{rmspe:.3g}{unit}", text)

@@ -21,7 +21,7 @@ from gp_active_sensing.report.steps import Reconstruction, ReportStep, number_of
 from gp_active_sensing.report.track import GrowingTracks
 from gp_active_sensing.topology import Topology
 from gp_active_sensing.types import CandidateValue, FloatArray, IntArray, Plan
-from gp_active_sensing.util.wording import counted
+from gp_active_sensing.util.wording import counted, distance
 
 LEVELS = 65535
 """Largest integer of packed values; the resolution is 1/65535 of the value range."""
@@ -284,8 +284,12 @@ def describe_step(
         "upper": _fine(plan.upper) if plan.candidates else None,
         "planSeconds": _significant(float(record.get("plan_seconds") or plan.seconds)),
         "limit": plan.deadline_hit,
-        "metres": _significant(number_of(record.get("driven_metres"))),
+        "driven": _driven(number_of(record.get("driven_metres"))),
     }
+
+
+def _driven(metres: float | None) -> str:
+    return distance(metres) if metres else ""
 
 
 def _percent(step: ReportStep, kind: str) -> list[float | None]:
@@ -307,7 +311,7 @@ def _way_home(data: RunData, step: ReportStep, plan: Plan) -> dict[str, Any]:
         "home": True,
         "at": step.at,
         "path": list(plan.path),
-        "metres": _significant(step.metres),
+        "driven": _driven(step.metres),
         "why": f"Nothing more was chosen: {plan.reason}. The way to {end}, where the mission had "
         f"to end: {plan.cost.metres:.0f} m.",
         "outcome": f"{counted(read, 'place')} read on the way." if read else "",

@@ -50,7 +50,7 @@
     const inUnit = (name) => (unit ? `${name} [${unit}]` : name);
     if (run.regret) add(regret(run, inUnit, line));
     if (has(rmspe)) {
-      add({ title: inUnit('Actual error at unread places (RMSPE)'), unit, fromZero: true, ...settled(rmspe, true), series: [line('actual', rmspe, 'var(--accent)')] });
+      add({ title: inUnit('Error at unread places (RMSPE)'), unit, fromZero: true, ...settled(rmspe, true), series: [line('RMSPE', rmspe, 'var(--accent)')] });
     }
     if (has(promised) && steps.length > 1) {
       const title = inUnit('Expected error of the map');
@@ -160,8 +160,8 @@
     else if (s === 0) parts.push(['Before the first ' + (run.kind === 'stages' ? 'decision' : 'reading'), '']);
     parts.push([`${step.observed} of ${run.places.n}`, 'places read']);
     if (step.promised !== null) parts.push([GPAS.withUnit(step.promised, run.unit, 3), 'expected error']);
-    if (step.rmspe !== null) parts.push([GPAS.withUnit(step.rmspe, run.unit, 3), 'actual error']);
-    if (step.metres) parts.push([step.metres >= 10000 ? `${(step.metres / 1000).toFixed(1)} km` : `${step.metres.toFixed(0)} m`, 'driven']);
+    if (step.rmspe !== null) parts.push([GPAS.withUnit(step.rmspe, run.unit, 3), 'RMSPE']);
+    if (step.driven) parts.push([step.driven, 'driven']);
     const closed = past.closed(s).size;
     if (closed) parts.push([String(closed), `place${closed === 1 ? '' : 's'} closed by the limits`]);
     const shown = run.maps.steps[GPAS.rowOf(run.maps, s)];

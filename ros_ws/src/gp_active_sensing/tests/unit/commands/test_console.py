@@ -21,7 +21,7 @@ def test_a_stage_shows_the_used_budget_in_one_short_line() -> None:
     }
     line = stage_line(record, made)
     assert len(line) <= WIDTH
-    for part in ("  90/1200 m", "300/600 s", "read    2.0 ", "error   12.3", "actual   0.12"):
+    for part in ("  90/1200 m", "300/600 s", "read    2.0 ", "error   12.3", "RMSPE   0.12"):
         assert part in line
     assert progress_of(record, made) == (0.5, "90/1200 m, 300/600 s")
 
@@ -47,5 +47,5 @@ def test_the_columns_of_a_stage_stay_where_they_are() -> None:
             (-12.5, {"promised_error": 0.25, "rmspe": 3.0}),
         )
     ]
-    for column in ("expected error", "actual", "length-scale"):
+    for column in ("expected error", "RMSPE", "length-scale"):
         assert len({line.index(column) for line in lines}) == 1

@@ -44,7 +44,7 @@ def test_a_run_has_every_quantity_in_summary_and_records(tmp_path: Path) -> None
     lines = summary_lines(summary, "heat")
     names = [line.split()[-1] for line in lines if line.startswith("  quantity ")]
     assert names == ["heat", *found]
-    for label in ("expected error", "actual error", "log loss", "intervals"):
+    for label in ("expected error", "actual error", "RMSPE", "log loss", "intervals"):
         assert len([line for line in lines if line.startswith(f"  {label} ")]) == 4
 
 
