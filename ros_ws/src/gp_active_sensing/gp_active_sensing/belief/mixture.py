@@ -145,16 +145,36 @@ class MostProbableKernel:
     weight: float
 
 
-def most_probable(candidates: Iterable[tuple[str, Sequence[float], float]]) -> MostProbableKernel:
-    """Return the most probable kernel, and the most probable length-scale with that kernel.
+def rounded_scale(scale: Sequence[float]) -> tuple[float, ...]:
+    """Round a length-scale to nine significant digits.
 
-    The weights of candidates λ with the same kernel and length-scale are summed.
+    Grids can contain a length-scale twice, with different rounding errors.
     """
-    kernels: dict[str, float] = defaultdict(float)
-    scales: dict[tuple[str, tuple[float, ...]], float] = defaultdict(float)
+    return tuple(float(f"{ell:.9g}") for ell in scale)
+
+
+def sum_by_scale(
+    candidates: Iterable[tuple[str, Sequence[float], float]],
+) -> dict[tuple[str, tuple[float, ...]], float]:
+    """Sum the weights of candidates λ with the same kernel and the same `rounded_scale`.
+
+    The length-scale in a key is that of the first of these candidates, not rounded.
+    """
+    firsts: dict[tuple[str, tuple[float, ...]], tuple[str, tuple[float, ...]]] = {}
+    total: dict[tuple[str, tuple[float, ...]], float] = defaultdict(float)
     for kernel, scale, weight in candidates:
+        first = firsts.setdefault((kernel, rounded_scale(scale)), (kernel, tuple(scale)))
+        total[first] += float(weight)
+    return dict(total)
+
+
+def most_probable(candidates: Iterable[tuple[str, Sequence[float], float]]) -> MostProbableKernel:
+    """Return the most probable kernel, and the most probable length-scale with that kernel."""
+    candidates = list(candidates)
+    kernels: dict[str, float] = defaultdict(float)
+    for kernel, _, weight in candidates:
         kernels[kernel] += float(weight)
-        scales[kernel, tuple(scale)] += float(weight)
+    scales = sum_by_scale(candidates)
     best = max(kernels, key=kernels.__getitem__)
     pair = max((pair for pair in scales if pair[0] == best), key=scales.__getitem__)
     return MostProbableKernel(best, kernels[best], pair[1], scales[pair])

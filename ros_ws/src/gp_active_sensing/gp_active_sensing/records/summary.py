@@ -11,6 +11,7 @@ import numpy as np
 
 from gp_active_sensing.belief import Belief
 from gp_active_sensing.belief.link import AUTO, probability_of_link
+from gp_active_sensing.belief.mixture import sum_by_scale
 from gp_active_sensing.belief.promise import to_record
 from gp_active_sensing.config import to_mapping
 from gp_active_sensing.kernels import scale_unit
@@ -256,10 +257,8 @@ def length_scale_weights(belief: Belief) -> tuple[dict[str, Any], ...]:
     Weights of candidates that differ only in signal or noise are summed. Kernels with a name have
     separate entries.
     """
-    total: dict[tuple[str, tuple[float, ...]], float] = {}
-    for candidate, weight in zip(belief.hyperparameters, belief.weights, strict=True):
-        key = candidate.kernel, tuple(candidate.length_scales)
-        total[key] = total.get(key, 0.0) + float(weight)
+    candidates = zip(belief.hyperparameters, belief.weights, strict=True)
+    total = sum_by_scale((h.kernel, h.length_scales, weight) for h, weight in candidates)
     ordered = sorted(total.items(), key=lambda item: (-item[1], item[0]))
     return tuple(
         {**({"kernel": kernel} if kernel else {}), "length_scale": list(ell), "weight": weight}

@@ -10,6 +10,7 @@ import numpy as np
 
 from gp_active_sensing.belief import Belief
 from gp_active_sensing.belief.link import follow
+from gp_active_sensing.belief.mixture import rounded_scale, sum_by_scale
 from gp_active_sensing.errors import ReadingError
 from gp_active_sensing.kernels import NONE
 from gp_active_sensing.records.events import (
@@ -240,14 +241,13 @@ class GrowingStep:
 
 
 def masses(belief: Belief, weights: FloatArray) -> dict[tuple[float, ...], float]:
-    """Sum the (L,) candidate weights by length-scale; leave out candidates of the kernel `NONE`."""
-    total: dict[tuple[float, ...], float] = {}
-    for candidate, weight in zip(belief.hyperparameters, weights.tolist(), strict=True):
-        if candidate.kernel == NONE:
-            continue
-        key = tuple(candidate.length_scales)
-        total[key] = total.get(key, 0.0) + weight
-    return total
+    """Sum the (L,) candidate weights by length-scale; leave out candidates of the kernel `NONE`.
+
+    The length-scales are rounded, so that they are the same in all steps.
+    """
+    candidates = zip(belief.hyperparameters, weights.tolist(), strict=True)
+    scales = (("", h.length_scales, weight) for h, weight in candidates if h.kernel != NONE)
+    return {rounded_scale(scale): weight for (_, scale), weight in sum_by_scale(scales).items()}
 
 
 def kernel_masses(belief: Belief, weights: FloatArray) -> dict[str, float]:
