@@ -39,7 +39,7 @@ _HURRY = 0.1
 """Fraction of a decision's time after which the search for tours starts with a small tour."""
 _GROWTH = 3.0
 """Assumed factor by which a planning step takes longer if a tour has twice as many places."""
-_LAST, _ROWS_OF, _DESIGN = "the last route", "evenly spaced rows", "a tour of the best places"
+_LAST, _ROWS_OF, _DESIGN = "the previous route", "evenly spaced rows", "a tour of the best places"
 _Left: TypeAlias = tuple[float | None, ...]
 """Remaining metres, seconds and readings of a budget; None = no such limit."""
 _AT_ONCE, _PASS = "the best place for its way", "the next pass"

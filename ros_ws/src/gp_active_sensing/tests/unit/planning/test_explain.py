@@ -28,7 +28,7 @@ def plan(*candidates: tuple[int, float, float], hit: bool = False, horizon: int 
 CERTAIN = plan((0, 3.1, 3.4), (1, 3.42, 3.47), (2, 1, 2))
 BESIDE = plan((0, 3.0, 3.0), (1, 1.0, 1.0), horizon=1)
 ROUTE = replace(plan(), waypoints=(1, 0, 2))
-WEIGHED = (RouteValue("the last route, changed", 1, 9, 0.34), RouteValue("rows", 2, 8, 0.415))
+WEIGHED = (RouteValue("the previous route, changed", 1, 9, 0.34), RouteValue("rows", 2, 8, 0.415))
 
 
 @for_each(("plan", "policy", "words"), [

@@ -221,6 +221,6 @@ def test_the_plan_has_the_routes_that_were_weighed_and_what_each_promised() -> N
         belief.observe(at, 0.0)
         budget = budget.minus(readings=1, cost=plan.cost)
     assert set(kinds[0]) == {"evenly spaced rows", "a tour of the best places"}
-    assert all("the last route" in weighed for weighed in kinds[1:])
+    assert all("the previous route" in weighed for weighed in kinds[1:])
     names = topology.names
     assert "of the map's variance" in why(plan, names, "tour")
