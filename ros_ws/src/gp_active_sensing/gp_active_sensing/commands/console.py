@@ -132,7 +132,9 @@ def summary_lines(
     if not summary:
         return ["There is no summary: the run did not get to its end."]
     unit = _unit(str(summary["unit"]))
-    head = f"{summary['scenario']} with {summary['policy']}, seed {summary['seed']}: "
+    planned = (summary.get("replay") or {}).get("mode") != "belief"
+    policy = f" with {summary['policy']}" if planned else ""
+    head = f"{summary['scenario']}{policy}, seed {summary['seed']}: "
     lines = [head + ", ".join(filter(None, (summary["status"], summary["reason"])))]
 
     def add(what: str, text: str) -> None:

@@ -89,7 +89,8 @@ def slots(
     """
     name = str(data.config.get("name") or data.topology.name)
     otherwise = "policy not known" if done.by_stage else "readings only"
-    heading = f"{name} · {data.policy or otherwise}"
+    planned = section_of(data.summary, "replay").get("mode") != "belief"
+    heading = f"{name} · {(planned and data.policy) or otherwise}"
     if data.config.get("seed") is not None:
         heading += f" · seed {data.config['seed']}"
     status = data.summary.get("status") or "not ended"

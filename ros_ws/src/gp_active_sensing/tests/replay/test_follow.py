@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.belief import belief_on
+from gp_active_sensing.commands.console import summary_lines
 from gp_active_sensing.errors import ConfigError, ReplayError
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.planning import build_policy
@@ -109,6 +110,8 @@ def test_only_the_belief(tmp_path: Path, bag: Path) -> None:
     assert done.summary["metres"] == pytest.approx(90.0, rel=0.05)
     page = write_report(tmp_path / "run").read_text("utf-8")
     assert "nothing was planned in this run" in page
+    assert "<h1>mission · readings only" in page
+    assert summary_lines(done.summary)[0].startswith("mission, seed 0: ")
     rows = (tmp_path / "run" / "map.csv").read_text().splitlines()
     assert rows[0] == "place,x,y,mean,std,observed"
     assert len(rows) == 1 + 18
