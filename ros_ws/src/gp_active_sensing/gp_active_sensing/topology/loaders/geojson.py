@@ -15,6 +15,7 @@ from typing import Any
 from gp_active_sensing.errors import brief_repr
 from gp_active_sensing.topology.loaders import declared_crs, fail, fault, is_number, read_json
 from gp_active_sensing.topology.loaders.drafts import Drafts
+from gp_active_sensing.topology.loaders.table import COLUMNS, LIMITS
 from gp_active_sensing.topology.segments import RoadMap
 
 _CALLED = {
@@ -22,7 +23,9 @@ _CALLED = {
     **{"length": "length_m", "speed_limit": "speed_limit_mps", "road_class": "class"},
 }
 """Property in the file for each attribute of a segment."""
-_KEYS = ("id", "from", "to", "oneway", *_CALLED.values())
+_UNITS = {name: unit for key, unit in LIMITS.items() for name in COLUMNS[key]}
+"""Unit of each property with a speed limit [m/s]; the first one with a value counts."""
+_KEYS = ("id", "from", "to", "oneway", *_CALLED.values(), *_UNITS)
 _NODES = ("startid", "endid")
 _LIMIT = "abs_speed_limit"
 """Metadata key of the speed limit of an edge for Nav2's TimeScorer [m/s]."""
@@ -136,12 +139,17 @@ def _add_feature(drafts: Drafts, junctions: set[str], feature: Any, index: int) 
     elif not isinstance(oneway := properties.get("oneway", True), bool):
         problems.append(f"{where}: oneway: expected true or false, got {brief_repr(oneway)}")
     else:
+        keys, tags = dict(_CALLED), properties
+        if limits := [name for name in _UNITS if properties.get(name) is not None]:
+            keys["speed_limit"] = name = limits[0]
+            if is_number(limit := properties[name]):
+                tags = {**properties, name: limit * _UNITS[name]}
         drafts.edge(
             where,
             (identity, properties.get("from"), properties.get("to")),
             drafts.line(geometry.get("coordinates"), where),
-            {ours: properties.get(theirs) for ours, theirs in _CALLED.items()},
-            keys=_CALLED,
+            {ours: tags.get(theirs) for ours, theirs in keys.items()},
+            keys=keys,
             extra={k: v for k, v in properties.items() if k not in _KEYS},
             two_way=not oneway,
         )

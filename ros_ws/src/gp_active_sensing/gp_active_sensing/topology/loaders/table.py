@@ -32,6 +32,8 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
     "name": ("name", "street"),
 }
 """Accepted titles of each column; the first match counts. Words of `_GUESSED` are ignored."""
+LIMITS: Mapping[str, float] = {"limit_mps": 1.0, "limit_kmh": KMH, "limit_mph": MPH}
+"""Unit of each column with speed limits [m/s]; the first column with a value counts."""
 
 _NODES: Mapping[str, tuple[str, ...]] = {
     "node": ("node", "id", "node_id"),
@@ -109,11 +111,10 @@ class _Reader:
             self.drafts.problems.append(f"{where}: oneway: expected 0 or 1, got {oneway!r}")
             return
         successors = self._cell(row, "successors").split()
-        units = {"limit_mps": 1.0, "limit_kmh": KMH, "limit_mph": MPH}
-        limit = next((key for key in units if self._cell(row, key)), "limit_mps")
+        limit = next((key for key in LIMITS if self._cell(row, key)), "limit_mps")
         speed = self._value(row, limit)
         if isinstance(speed, float):
-            speed *= units[limit]
+            speed *= LIMITS[limit]
         extra: dict[str, float] = {}
         for name in self._others:
             text = (row.get(name) or "").strip()

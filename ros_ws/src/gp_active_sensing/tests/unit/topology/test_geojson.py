@@ -22,14 +22,14 @@ def test_reads_segments_and_their_properties(tmp_path: Path) -> None:
     more = {"name": "High Street", "lanes": 2, "speed_limit_mps": 13.9, "class": "local"}
     features = [
         segment(7, 1, 2, [(0, 0, 5.0), (30, 40, 6.0)], successors=["8"], **more),
-        segment("8", "2", "1", [(30, 40), (0, 0)], length_m=61.5),
+        segment("8", "2", "1", [(30, 40), (0, 0)], length_m=61.5, limit_kmh=36),
     ]
     road_map = load_roads(write(tmp_path / "two.geojson", features))
     assert (road_map.name, road_map.frame) == ("small", "map")
     line = ((0.0, 0.0), (30.0, 40.0))
     assert road_map.segments == (
         Segment("7", "1", "2", line, 50.0, 2.0, 13.9, ("8",), "High Street", "local"),
-        Segment("8", "2", "1", ((30.0, 40.0), (0.0, 0.0)), 61.5),
+        Segment("8", "2", "1", ((30.0, 40.0), (0.0, 0.0)), 61.5, None, 10.0),
     )
 
 
@@ -87,6 +87,7 @@ def test_broken_features(tmp_path: Path) -> None:
         (segment("ab", "a", "b", [(5, 5), (5, 5)]), "has zero length"),
         (segment("ab", "a", "b", LINE, length_m=0.0), "length_m: expected a number above 0, got 0"),
         (segment("ab", "a", "b", LINE, lanes=True), "lanes: expected a number above 0, got True"),
+        (segment("ab", "a", "b", LINE, limit_mph="x"), "limit_mph: expected a number above 0, got"),
         (segment("ab", "a", "b", LINE, oneway="no"), "oneway: expected true or false, got 'no'"),
         (segment("ab", "a", "b", LINE, successors="bc"), "successors: expected a list, got 'bc'"),
         (segment("zy", "z", "y", LINE), r"id 'zy' is taken by feature 0 \(id 'zy'\)"),
