@@ -113,8 +113,7 @@ def test_only_the_belief(tmp_path: Path, bag: Path) -> None:
     assert "<h1>mission · readings only" in page
     assert summary_lines(done.summary)[0].startswith("mission, seed 0: ")
     rows = (tmp_path / "run" / "map.csv").read_text().splitlines()
-    assert rows[0] == "place,x,y,mean,std,observed"
-    assert len(rows) == 1 + 18
+    assert (rows[0], len(rows)) == ("place,x,y,mean,std,observed", 1 + 18)
     assert sum(row.endswith(",1") for row in rows) == len(WAY)
 
 

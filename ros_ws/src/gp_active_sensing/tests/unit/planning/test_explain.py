@@ -43,11 +43,8 @@ WEIGHED = (RouteValue("the previous route, changed", 1, 9, 0.34), RouteValue("ro
         (plan(), "", ("by the policy: e12; no values",)),
         (plan((0, 1, 2)), "mine", ("by mine: e12; no values",)),
         (ROUTE, "spread", ("Next on the route: e12; 2 more",)),
-        (
-            replace(ROUTE, routes=WEIGHED),
-            "tour",
-            ("34 % of the map's variance", "41.5 % (rows, first place e13)"),
-        ),
+        (replace(ROUTE, routes=WEIGHED), "tour",
+            ("34 % of the map's variance", "41.5 % (rows, first place e13)")),
     ])  # fmt: skip
 def test_the_reason_compares_the_place_with_what_else_could_be(
     plan: Plan, policy: str, words: tuple[str, ...]
