@@ -32,8 +32,8 @@ from gp_active_sensing.ros.received import LISTEN_SECONDS, SLOWEST, TopicSample,
 from gp_active_sensing.ros.to_messages import RosTypes, find_message_type
 from gp_active_sensing.topology import Roads, Topology
 
-FOUND_SECONDS = 2.0
-"""Longest wait for the first topic [s]; discovery usually takes 0.25 s, sometimes 2 s."""
+FOUND_SECONDS = 4.0
+"""Longest wait for the first topic [s]; discovery usually takes 0.25 s, sometimes 3 s."""
 QUIET_SECONDS = 0.5
 """Time without a new topic after which the list of topics is complete [s]."""
 RECEIVE_SECONDS = 3.0
@@ -53,18 +53,15 @@ class RunningSystem:
     def topics(self, wanted: Collection[str] = ()) -> dict[str, tuple[str, ...]]:
         """Return the types of each topic that has a publisher, by the topic's name.
 
-        If topics are `wanted`, wait for these topics. Otherwise wait until no new topic appears.
+        Wait until no new topic appears. If a `wanted` topic is missing, wait for it as well.
         """
-        end = time.monotonic() + FOUND_SECONDS
+        end = quiet = time.monotonic() + FOUND_SECONDS
         found: dict[str, tuple[str, ...]] = {}
-        quiet = math.inf
         while True:
-            now = self._published()
+            now, moment = self._published(), time.monotonic()
             if now != found:
-                found, quiet = now, time.monotonic() + QUIET_SECONDS
-            moment = time.monotonic()
-            complete = set(wanted) <= set(found) if wanted else moment > quiet
-            if complete or (moment > end and (wanted or not found)):
+                found, quiet = now, moment + QUIET_SECONDS
+            if moment > quiet and (moment > end or set(wanted) <= set(found)):
                 return found
             self._spin()
 
@@ -319,7 +316,7 @@ def pose_misfits(
     elif not (math.isfinite(at.x) and math.isfinite(at.y)):
         found.append(f"pose: {received.topic} has no position yet (no fix?)")
     else:
-        found += _distance_note(at, places)
+        found += filter(None, [_distance_note(at, places)])
     return found
 
 
@@ -353,9 +350,7 @@ def waypoint_note(name: str, listeners: Topics, topics: Topics, poses: Collectio
         return f"{what}; waypoints are {_WAYPOINT}: give another topic (--waypoint)"
     if there:
         return ""
-    near = [
-        other for other, types in listeners.items() if _WAYPOINT in types and other not in poses
-    ]
+    near = [each for each, types in listeners.items() if _WAYPOINT in types and each not in poses]
     what = (
         f"its topic with --waypoint; somebody listens to {listed(near)}" if near else "--waypoint"
     )
@@ -372,15 +367,14 @@ def _silent(what: str, received: TopicSample) -> str:
     )
 
 
-def _distance_note(at: Any, places: Topology) -> list[str]:
-    """Return a warning if the robot is farther from the map than the map's size; otherwise []."""
+def _distance_note(at: Any, places: Topology) -> str:
+    """Return a warning if the robot is farther from the map than the map's size; otherwise ""."""
     positions = places.positions[:, :2]
     extent = float(np.hypot(*np.ptp(positions, axis=0)))
     away = float(np.hypot(*(positions - (at.x, at.y)).T).min())
     if away <= extent:
-        return []
-    text = (
+        return ""
+    return (
         f"pose: the robot is at ({at.x:.0f}, {at.y:.0f}), {away:,.0f} m from the nearest place of "
         "the map: the map, its origin (--datum) or the frame may be another one"
     )
-    return [text]

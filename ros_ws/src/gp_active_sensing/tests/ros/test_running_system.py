@@ -121,6 +121,16 @@ def test_simulated_time_goes_faster(receive: Any) -> None:
     assert found["/pose"].period == pytest.approx(1.0, rel=0.05)
 
 
+@pytest.mark.parametrize("wanted", [(), ("/a",), ("/typo",)])
+def test_topics_are_awaited(monkeypatch: pytest.MonkeyPatch, wanted: tuple[str, ...]) -> None:
+    node: Any = World({}, {}, times=1.0)
+    monkeypatch.setattr(running_system, "time", SimpleNamespace(monotonic=lambda: node.now))
+    starts = {"/a": 3.2, "/b": 3.5}
+    node.get_topic_names_and_types = lambda: [(n, []) for n in starts if node.now >= starts[n]]
+    assert list(RunningSystem(node, node.spin).topics(wanted)) == ["/a", "/b"]
+    assert node.now == pytest.approx(4.0, abs=0.1)
+
+
 def test_listeners() -> None:
     kinds = {"/rosout": ["a"], "/goal": ["b", "a", "b"], "/odom": []}
     node = SimpleNamespace(
