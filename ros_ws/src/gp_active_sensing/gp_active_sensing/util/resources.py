@@ -127,8 +127,9 @@ def _names(kind: str, folder: Path) -> list[str]:
 
 def _not_found(kind: str, wanted: str, given: Path, folders: tuple[Path, ...]) -> str:
     known = list_resources(kind)
-    bare = not Path(wanted).suffix
-    hint = suggest(wanted, (Path(k).with_suffix("").as_posix() if bare else k for k in known))
+    stems = [Path(name).with_suffix("").as_posix() for name in known]
+    bare = [s if stems.count(s) == 1 else name for s, name in zip(stems, known, strict=True)]
+    hint = suggest(wanted, known if Path(wanted).suffix else bare)
     available = f"Available: {', '.join(known)}." if known else "None is installed."
     data = os.environ.get(DATA_VARIABLE)
     places = (given.absolute(), *folders, *([Path(data).expanduser()] if data else []))

@@ -51,13 +51,13 @@ def test_name_without_suffix(prefixes: tuple[Path, Path, Path]) -> None:
     path = put(prefixes[0], "sim/town.yaml")
     assert find_resource("sim", "town") == path
     put(prefixes[0], "sim/town.json")
-    with pytest.raises(ResourceError, match=r"'town' fits town.json and town.yaml"):
-        find_resource("sim", "town")
+    fits = "'town' fits town.json and town.yaml"
+    for name, problem in (("town", fits), ("towm", r"Did you mean 'town\.(json|yaml)'")):
+        with pytest.raises(ResourceError, match=problem):
+            find_resource("sim", name)
 
 
-def test_list_is_the_union_without_readme_and_hidden_files(
-    prefixes: tuple[Path, Path, Path],
-) -> None:
+def test_list_is_the_union_without_hidden_files(prefixes: tuple[Path, Path, Path]) -> None:
     put(prefixes[0], "maps/town.geojson")
     put(prefixes[2], "maps/town.geojson")
     put(prefixes[2], "maps/bay.csv")
