@@ -116,7 +116,7 @@ def export(
             raise click.UsageError(msg)
         _export_route(run_dir, format, out, altitude, overwrite=overwrite)
         return
-    suffix = format_of(format).suffix  # checked before the run is read
+    suffix = format_of(format, MISSIONS).suffix  # checked before the run is read
     check_out(out)
     levels = () if contours is None else _levels(contours)
     if not all(map(math.isfinite, (*above, *below))):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -117,12 +117,13 @@ def write_new(folder: Path, contents: Files, *, overwrite: bool = False) -> list
     return [write_whole(folder / each, content) for each, content in contents.items()]
 
 
-def format_of(name: str) -> Format:
-    """Return a format by its name. Raises RunError for an unknown name."""
+def format_of(name: str, others: Iterable[str] = ()) -> Format:
+    """Return a format by its name. Raises RunError with all names, also of `others`."""
     if name == "ros":
         msg = "format ros was removed: export pgm, and Nav2's map_server publishes it"
         raise RunError(msg)
     if name not in FORMATS:
-        msg = f"no format {name!r}; expected one of {', '.join(FORMATS)}.{suggest(name, FORMATS)}"
+        known = [*FORMATS, *others]
+        msg = f"no format {name!r}; expected one of {', '.join(known)}.{suggest(name, known)}"
         raise RunError(msg)
     return FORMATS[name]

@@ -351,7 +351,7 @@ def test_refusals(tmp_path: Path) -> None:
     (tmp_path / "photos").mkdir()
     assert "has no config.yaml" in refused(tmp_path / "photos", "--to", "csv")
     node = node_run(tmp_path / "node")
-    assert "Did you mean 'geojson'?" in refused(node, "--to", "geojsn")
+    assert "plan, waypoints. Did you mean 'geojson'?" in refused(node, "--to", "geojsn")
     assert "removed: export pgm" in refused(node, "--to", "ros")
     assert "too long" in refused(node, "--to", "csv", "--out", tmp_path / ("x" * 300))
     # Before the run is read.
