@@ -110,6 +110,7 @@ class MissionDraft:
     def answer(self) -> None:
         """Ask for missing values, inspect the running system, and compare both."""
         self.probes = numbered(self.given["probes"]) if self.given["probes"] else ()
+        self.speed = read_speed(self.given["speed"]) if self.given["speed"] else None
         if self.given.get("further") and "=" in (self.given["reading"] or ""):
             self.main, _, topic = self.given["reading"].partition("=")
             self.given = {**self.given, "reading": topic}
@@ -163,7 +164,7 @@ class MissionDraft:
         if topic := self._grid_topic(text):
             found = self._read_grid(topic)
         else:
-            found = read_map(text, **self._of_map())
+            found = read_map(text, **self._of_map(), speed=self.speed)
         self.map_text = text
         if self.asking and found.places is not None:
             echo(f"  {one_line(in_words(found.places))}")
@@ -174,14 +175,14 @@ class MissionDraft:
 
     def _find_speed(self) -> float | None:
         """Return the robot's speed [m/s]; None = not given and not needed for the budget."""
-        why, given = limitless(self.map.places), self.given["speed"]
-        if given is not None:
+        why = limitless(self.map.places)
+        if self.speed is not None:
             if not why:
                 self.lines.append(
                     "note: all roads of the map have speed limits, so that --speed has no effect; "
                     "probe.speed is that of a robot that does not go by them"
                 )
-            return read_speed(given)
+            return self.speed
         if not why or "seconds" not in self.budget:
             return None
         if self.asking:

@@ -68,7 +68,12 @@ class MissionMap:
 
 
 def read_map(
-    text: str, *, spacing: float | None = None, radius: float | None = None, frame: str = ""
+    text: str,
+    *,
+    spacing: float | None = None,
+    radius: float | None = None,
+    frame: str = "",
+    speed: float | None = None,
 ) -> MissionMap:
     """Build the map that a user's answer describes.
 
@@ -78,11 +83,12 @@ def read_map(
         spacing: distance between neighbouring places [m]; None = the map's own spacing.
         radius: radius of the probe, used as smallest distance from walls [m]; None = 0.
         frame: frame of the positions; "" = frame of the file, or ``map``.
+        speed: speed of the robot where the map has no limit [m/s]; None = the default.
 
     Raises:
         ActiveSensingError: the file does not exist or is not a map, or the rectangle is wrong.
     """
-    more = _more(spacing, radius, frame)
+    more = _more(spacing, radius, frame) | ({} if speed is None else {"speed": speed})
     corners = _corners(text)
     if corners is not None:
         x0, y0, x1, y1 = corners
@@ -183,6 +189,8 @@ def read_speed(text: str) -> float:
     factor = _SPEEDS.get(match[2]) if match else None
     if match is None or factor is None or float(match[1]) <= 0.0:
         msg = f"speed: expected a number above 0, such as 1.5 (m/s) or 3 kn, got {text.strip()!r}"
+        if re.search(r"\d,\d", text):
+            msg += "; write a decimal number with a point (1.5)"
         raise ConfigError(msg)
     return float(match[1]) * factor
 

@@ -54,13 +54,6 @@ def test_all_that_can_be_said(folder: Path) -> None:
     assert config.waypoint.topic == "goal_pose"
 
 
-def test_without_a_terminal_it_says_what_is_missing(folder: Path) -> None:
-    done = init(map="60x40", pose="odom")
-    assert done.exit_code == 2
-    assert "--reading, --budget" in done.output
-    assert not (folder / "mission.yaml").exists()
-
-
 def test_a_file_is_not_replaced(folder: Path) -> None:
     (folder / "mission.yaml").write_text("mine")
     done = init(**ALL)
@@ -73,6 +66,8 @@ def test_a_file_is_not_replaced(folder: Path) -> None:
     ("given", "problem"),
     [
         ({"map": "no_such.kml"}, "no file 'no_such.kml'"),
+        ({"reading": "", "budget": ""}, "no terminal to ask on; give --reading, --budget"),
+        ({"speed": "1,5"}, "write a decimal number with a point"),
         ({"budget": "a lot"}, "expected such as 40 (places)"),
         ({"speed": "3 furlongs"}, "speed: expected a number above 0"),
         ({"settle": "5 km"}, "settle: expected a time"),
@@ -110,13 +105,14 @@ def lane(folder: Path, *limits: float | None) -> str:
     return "lane.geojson"
 
 
-def test_a_budget_in_time_goes_by_a_speed(folder: Path) -> None:
+def test_a_budget_in_time_goes_by_a_speed(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     given = {**ALL, "map": lane(folder, None, 10.0, None), "budget": "30 min"}
     done = init(**given)
     assert done.exit_code == 0, done.output
     assert "note: 4 of 6 roads" in done.output
     done = init("--force", "--speed", "18 km/h", **given)
     assert "note:" not in done.output
+    assert "taking 5 m/s" in caplog.text
     config = from_mapping(ActiveSensingConfig, parameters_of(folder / "mission.yaml"))
     assert config.map.speed == pytest.approx(5.0)
 
@@ -169,8 +165,7 @@ def test_habits_are_taken_and_asked(folder: Path, monkeypatch: pytest.MonkeyPatc
     command = importlib.import_module("gp_active_sensing.commands.init")
     monkeypatch.setattr(command, "has_terminal", lambda: True)
     answers = "300 m\n1 km, 20 places\n1 km, 20 min\nperhaps\nyes\ndegC\n3 s\npng\ncsv,geojson\n"
-    given = {key: ALL[key] for key in ("map", "reading", "pose")}
-    asked = [word for key, value in given.items() for word in (f"--{key}", value)]
+    asked = [word for key in ("map", "reading", "pose") for word in (f"--{key}", ALL[key])]
     more = ["--field", "temperature", "--name", "North bay", "--force"]
     done = CliRunner().invoke(cli, ["init", "--offline", *asked, *more], input=answers + "\n")
     assert done.exit_code == 0, done.output
