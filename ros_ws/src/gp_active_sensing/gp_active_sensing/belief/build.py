@@ -32,11 +32,7 @@ from gp_active_sensing.belief.grid import (
     default_grid,
     grid_between,
 )
-from gp_active_sensing.belief.place_covariance import (
-    NoNeighbours,
-    PlaceCovariance,
-    with_components,
-)
+from gp_active_sensing.belief.place_covariance import NoNeighbours, PlaceCovariance, with_components
 from gp_active_sensing.belief.prior import (
     TRANSFORMS,
     CovarianceFamily,
@@ -286,13 +282,7 @@ def _of_history(config: BeliefConfig, places: Sequence[str] | None) -> Belief:
         prior = PlaceCovariance(prior)
     std = np.array([config.mean_std]) if config.mean_std else np.zeros(0)
     basis = np.ones((len(places), std.size))
-    return Belief(
-        prior,
-        PriorMean(mean, basis, std),
-        None,
-        transform,
-        drift=config.drift,
-    )
+    return Belief(prior, PriorMean(mean, basis, std), None, transform, drift=config.drift)
 
 
 def _log_scales(candidates: CandidateGrid) -> None:

@@ -38,10 +38,7 @@ class Factor:
     """
 
     def __init__(
-        self,
-        covariance: LocationCovariance | SlotCovariance,
-        basis: FloatArray,
-        offset: FloatArray,
+        self, covariance: LocationCovariance | SlotCovariance, basis: FloatArray, offset: FloatArray
     ) -> None:
         self.covariance = covariance
         self.basis = basis

@@ -321,10 +321,7 @@ class FeatureCovariance(SignalCovariance):
     """
 
     def __init__(
-        self,
-        kernel: Kernel,
-        features: FloatArray,
-        hyperparameters: Sequence[HyperParameters],
+        self, kernel: Kernel, features: FloatArray, hyperparameters: Sequence[HyperParameters]
     ) -> None:
         features = np.array(features, dtype=np.float64)
         if features.ndim != 2:

@@ -63,10 +63,7 @@ class ClockMonitor:
     """
 
     def __init__(
-        self,
-        now_ns: Callable[[], int],
-        clock: Clock,
-        simulated: Callable[[], bool] = lambda: False,
+        self, now_ns: Callable[[], int], clock: Clock, simulated: Callable[[], bool] = lambda: False
     ) -> None:
         self._now_ns = now_ns
         self._clock = clock

@@ -41,10 +41,7 @@ class Fleet:
     """
 
     def __init__(
-        self,
-        probes: Sequence[ProbeState],
-        config: MissionConfig,
-        journal: Callable[[Event], None],
+        self, probes: Sequence[ProbeState], config: MissionConfig, journal: Callable[[Event], None]
     ) -> None:
         self.probes = {probe.name: probe for probe in probes}
         self.config = config

@@ -104,11 +104,7 @@ class _AnotherMission(RunError):
 
 
 def choose_run(
-    run_dir: str,
-    config: Mapping[str, Any],
-    now: datetime,
-    *,
-    resume: bool,
+    run_dir: str, config: Mapping[str, Any], now: datetime, *, resume: bool
 ) -> tuple[RunDirectory | None, Events]:
     """Return the run directory, and the events of the mission to resume ([] = a new mission).
 
