@@ -22,6 +22,7 @@ from gp_active_sensing.messages.occupancy import read_map as read_grid
 from gp_active_sensing.mission.config import MissionConfig, WaypointConfig
 from gp_active_sensing.mission.mission_file import (
     MissionMap,
+    datum_misfit,
     in_words,
     limitless,
     live_map,
@@ -132,6 +133,8 @@ class MissionDraft:
         self._ask_habits()
         self.run_dir = self._ask("run_dir", "Folder of the records", str, "auto")
         self.datum = read_position(self.given["datum"]) if self.given["datum"] else None
+        if self.datum and self.map.places:
+            self.misfits += filter(None, [datum_misfit(self.datum, self.map.places)])
         self._compare()
         self._report()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.mission.config import ActiveSensingConfig
 from gp_active_sensing.topology import MapConfig, Roads, Topology
 from gp_active_sensing.topology.config import build_settled
+from gp_active_sensing.topology.projection import DEGREE
 from gp_active_sensing.util.resources import find_resource, is_shipped
 from gp_active_sensing.util.wording import counted
 from gp_active_sensing.util.yaml_files import check_meaning, comment, scalar
@@ -36,6 +38,8 @@ _UNITS = {
     **dict.fromkeys(("h", "hour", "hours"), ("seconds", 3600.0)),
 }
 _SPEEDS = {"": 1.0, "m/s": 1.0, "km/h": 1 / 3.6, "mph": 0.44704, "kn": 1852 / 3600}
+_FARTHEST_DATUM = 5000.0
+"""Largest plausible distance of a datum from the places of a map with an origin [m]."""
 _HEAD = """\
 # A mission for gp_active_sensing. What is not here has its default: `ros2 param describe
 # /active_sensing NAME` says what a parameter is for. Start it:
@@ -166,6 +170,25 @@ def in_words(places: Topology) -> str:
     if places.datum is not None:
         text += f", origin at latitude {places.datum[1]:.6f}, longitude {places.datum[0]:.6f}"
     return text.replace(",0", "0") if width < 1000 > height else text
+
+
+def datum_misfit(datum: tuple[float, float], places: Topology) -> str:
+    """Return why a datum (latitude, longitude) does not fit a map with an origin; "" = it fits."""
+    if places.datum is None:
+        return ""
+    longitude, latitude = places.datum
+    north, east = np.array((datum, datum[::-1])).T - ((latitude,), (longitude,))  # also swapped
+    east = ((east + 180.0) % 360.0 - 180.0) * math.cos(math.radians(latitude))
+    offsets = places.positions[:, :2, None] - DEGREE * np.array((east, north))
+    away, swapped = np.hypot(offsets[:, 0], offsets[:, 1]).min(axis=0)
+    if away <= _FARTHEST_DATUM:
+        return ""
+    given, other = (f"{a:.7g},{b:.7g}" for a, b in (datum, datum[::-1]))
+    hint = f"latitude comes first (--datum {other}), or " if swapped <= _FARTHEST_DATUM else ""
+    return (
+        f"pose: --datum {given} lies {away / 1000.0:,.0f} km from the map, whose origin is "
+        f"{latitude:.6f},{longitude:.6f}: {hint}leave --datum out"
+    )
 
 
 def limitless(places: Topology | None) -> str:

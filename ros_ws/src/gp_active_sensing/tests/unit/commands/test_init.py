@@ -151,6 +151,10 @@ def test_types_go_by_the_names_of_topics(folder: Path, pose: str, type: str, hin
 
 def test_position_on_earth_needs_an_origin(folder: Path) -> None:
     assert init(**{**ALL, "pose": "fix"}).exit_code == 1
+    for datum, problem in (("47,8", ""), ("8,47", "latitude comes first"), ("47,8.1", "lies 7 km")):
+        done = init("--force", "--datum", datum, **{**ALL, "map": "lake.kml"})
+        assert problem in done.output
+        assert done.exit_code == bool(problem)
 
 
 def test_habits_are_taken_and_asked(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
