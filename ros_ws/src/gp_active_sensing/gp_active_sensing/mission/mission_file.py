@@ -17,6 +17,7 @@ from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.mission.config import ActiveSensingConfig
 from gp_active_sensing.topology import MapConfig, Roads, Topology
 from gp_active_sensing.topology.config import build_settled
+from gp_active_sensing.topology.loaders.drafts import KMH, MPH
 from gp_active_sensing.topology.projection import DEGREE
 from gp_active_sensing.util.resources import find_resource, is_shipped
 from gp_active_sensing.util.wording import counted
@@ -37,7 +38,7 @@ _UNITS = {
     **dict.fromkeys(("min", "minutes"), ("seconds", 60.0)),
     **dict.fromkeys(("h", "hour", "hours"), ("seconds", 3600.0)),
 }
-_SPEEDS = {"": 1.0, "m/s": 1.0, "km/h": 1 / 3.6, "mph": 0.44704, "kn": 1852 / 3600}
+_SPEEDS = {"": 1.0, "m/s": 1.0, "km/h": KMH, "mph": MPH, "kn": 1852 / 3600}
 _FARTHEST_DATUM = 5000.0
 """Largest plausible distance of a datum from the places of a map with an origin [m]."""
 _HEAD = """\

@@ -201,7 +201,7 @@ class ReproducibilityCheck:
         self._recorded: list[Line] = []
         self._replayed: list[Line] = []
         self._offset = self._latest = 0.0
-        """Offset of recorded times after restarts [s], and the latest time including it [s]."""
+        """Seconds added to recorded times after a restart, and the latest time with them [s]."""
         self._job: DecisionRequest | None = None
         self._query: ExpertRequest | None = None
         self.parts = parts

@@ -182,7 +182,7 @@ _NEAREST, _FARTHEST = 0.01, 1e6
 HAIR = 1e-6
 """Distance from an edge within which a point also touches the neighbouring cell [cells]."""
 _SIDES = HAIR * np.array([(1.0, 1.0), (1.0, -1.0), (-1.0, 1.0), (-1.0, -1.0)])
-"""Offsets of four test points from a point [cells]; the point touches the cells of all four."""
+"""Offsets from a point to four test points [cells]. The point touches the cells of these four."""
 _AT_ONCE = 1 << 21
 """Largest number of cells that are looked up in one step."""
 
